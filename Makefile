@@ -1,0 +1,85 @@
+# Each target is complete on a fresh machine that has make and Python 3.11 or newer.
+# Versions come from constraints/: ci.txt for everything, oldest.txt for `make test-oldest`.
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= auto
+
+PIP    := $(VENV)/bin/python -m pip --disable-pip-version-check
+PYTEST := $(VENV)/bin/python -m pytest -n $(JOBS)
+
+# pip reads these two, also for the environments in which it builds the package.
+export PIP_CONSTRAINT := constraints/ci.txt
+export PIP_BUILD_CONSTRAINT := constraints/ci.txt
+
+.DEFAULT_GOAL := help
+.SECONDARY:
+.PHONY: help demo test test-all test-oldest lint docs bench wheel clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+demo: $(VENV)/.with-core ## a worked example on the terminal
+	$(VENV)/bin/python -m safecal.demo
+
+# One thread for each worker: the workers already use every core.
+test test-all test-oldest: export OMP_NUM_THREADS := 1
+
+test: $(VENV)/.with-test ## the tests, without the slow ones and the heavy optional parts
+	$(PYTEST)
+
+test-all: export SAFECAL_NO_SKIP := 1
+test-all: $(VENV)/.with-test,test-all ## every test, none skipped, with branch coverage
+	$(PYTEST) -m "" --cov --cov-report=term
+
+test-oldest: $(VENV)-oldest/.with-test ## the tests on the oldest supported numpy and scipy
+	$(VENV)-oldest/bin/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.with-lint ## ruff, mypy and the docstrings
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python tools/check_docstrings.py
+
+docs: $(VENV)/.with-test ## run every code block of the documentation
+	$(VENV)/bin/python -m pytest tests/docs
+
+bench: $(VENV)/.with-bench ## the benchmarks
+	$(VENV)/bin/python bench/run.py
+
+wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside
+	rm -rf build dist
+	$(VENV)/bin/python -m build --quiet --outdir dist
+	$(PYTHON) -m venv --clear $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
+	$(VENV)-wheel/bin/python -I tools/check_wheel.py dist/*.whl dist/*.tar.gz
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info
+	rm -rf .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Environments. A stamp named `.with-EXTRAS` says what is installed, so a second run installs nothing.
+
+%/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "safecal needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $*
+	@touch $@
+
+$(VENV)/.with-core: pyproject.toml constraints/ci.txt | $(VENV)/.made
+	$(PIP) install --quiet -e .
+	@touch $@
+
+$(VENV)/.with-build: constraints/ci.txt | $(VENV)/.made
+	$(PIP) install --quiet build
+	@touch $@
+
+$(VENV)/.with-%: pyproject.toml constraints/ci.txt | $(VENV)/.made
+	$(PIP) install --quiet -e '.[$*]'
+	@touch $@ $(VENV)/.with-core
+
+$(VENV)-oldest/.with-%: export PIP_CONSTRAINT := constraints/oldest.txt
+$(VENV)-oldest/.with-%: export PIP_BUILD_CONSTRAINT := constraints/oldest.txt
+$(VENV)-oldest/.with-%: pyproject.toml constraints/oldest.txt | $(VENV)-oldest/.made
+	$(VENV)-oldest/bin/python -m pip --disable-pip-version-check install --quiet -e '.[$*]'
+	@touch $@

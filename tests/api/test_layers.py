@@ -1,0 +1,293 @@
+"""The law of the rooms: a module imports only from a room with a smaller number.
+
+Also what follows from it: `import safecal` is lazy, the core stands on NumPy and SciPy alone, and what the package
+offers is documented.
+"""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import safecal
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "safecal"
+
+# Room of each module or sub-package directly under safecal.
+ROOMS = {
+    "errors": 0,
+    "_types": 0,
+    "_versions": 0,
+    "_arrays": 1,
+    "_checks": 1,
+    "_kernels": 1,
+    "documents": 1,
+    "scored": 2,
+    "summary": 2,
+    "profile": 2,
+    "families": 3,
+    "bins": 3,
+    "table": 4,
+    "tabulate": 4,
+    "display": 5,
+    "inference": 5,
+    "recalibrate": 5,
+    "monitor": 5,
+    "verdict": 6,
+    "evaluation": 7,
+    "comparison": 7,
+    "metrics": 7,
+    "engines": 8,
+    "plot": 8,
+    "report": 8,
+    "testing": 8,
+    "compat": 9,
+    "demo": 9,
+    "paper": 10,
+    "cli": 11,
+}
+
+# The package itself offers everything up to the front doors: only what lies above them may import it by name.
+FRONT_DOOR = 7
+
+# Steps inside one room, from the left to the right. They must form no circle.
+SAME_ROOM = {
+    ("summary", "scored"),
+    ("profile", "scored"),
+    ("tabulate", "table"),
+    ("metrics", "evaluation"),
+}
+
+# Conveniences that point upward: (module, method) -> what it may import, inside the method. For the annotation of what
+# the method returns, the module may import the same under TYPE_CHECKING.
+UPWARD = {
+    ("families.predictions", "Predictions.evaluate"): {"evaluation"},
+    ("table", "Table.__repr__"): {"display"},
+    ("table", "Table._repr_html_"): {"display"},
+}
+
+# A function without a home is a concept without a name.
+NAMELESS = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+class Import(NamedTuple):
+    module: str  # who imports, without "safecal."
+    target: str  # what, without "safecal."; "" is the package itself
+    line: int
+    inside: str  # qualified name of the function or method around it; "" at module level
+    typing_only: bool
+
+
+def _modules() -> list[str]:
+    paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
+    return sorted(".".join(path.parts) for path in paths)
+
+
+def _source(module: str) -> str:
+    return PACKAGE.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+
+
+def _is_typing_only(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+
+
+def _walk(node: ast.AST, inside: str = "", typing_only: bool = False) -> Iterator[tuple[ast.stmt, str, bool]]:
+    """Yield each import statement under a node, with the function around it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, inside, typing_only
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _walk(child, f"{inside}.{child.name}".lstrip("."), typing_only)
+        elif isinstance(child, ast.If) and _is_typing_only(child):
+            for part in child.body:
+                yield from _walk(ast.Module([part], []), inside, True)
+            for part in child.orelse:
+                yield from _walk(ast.Module([part], []), inside, typing_only)
+        else:
+            yield from _walk(child, inside, typing_only)
+
+
+def _exists(dotted: str) -> bool:
+    path = PACKAGE.joinpath(*dotted.split(".")) if dotted else PACKAGE
+    return path.with_suffix(".py").is_file() or path.is_dir()
+
+
+def _targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield the modules of safecal that one statement imports, without "safecal."."""
+    if isinstance(node, ast.Import):
+        names = [alias.name.split(".") for alias in node.names]
+        yield from (".".join(parts[1:]) for parts in names if parts[0] == "safecal")
+        return
+    if node.level:
+        package = module.split(".")[: -node.level] if node.level <= module.count(".") else []
+        base = [*package, *(node.module.split(".") if node.module else [])]
+    elif node.module and node.module.split(".")[0] == "safecal":
+        base = node.module.split(".")[1:]
+    else:
+        return
+    for alias in node.names:
+        dotted = ".".join([*base, alias.name])
+        yield dotted if _exists(dotted) else ".".join(base)
+
+
+def _imports(module: str, source: str | None = None) -> list[Import]:
+    tree = ast.parse(_source(module) if source is None else source)
+    return [
+        Import(module, target, node.lineno, inside, typing_only)
+        for node, inside, typing_only in _walk(tree)
+        for target in _targets(module, node)
+    ]
+
+
+def _fault(step: Import) -> str | None:
+    """Say which rule an import breaks, if any."""
+    here, there = step.module.split(".")[0], step.target.split(".")[0]
+    if step.target == "":
+        allowed = ROOMS[here] > FRONT_DOOR
+    else:
+        allowed = here == there or ROOMS[there] < ROOMS[here] or (here, there) in SAME_ROOM
+    if allowed:
+        return None
+    for (module, method), targets in UPWARD.items():
+        placed = step.inside == method or step.typing_only
+        if module == step.module and placed and step.target in targets:
+            return None
+    to = f"`{step.target}` (room {ROOMS[there]})" if step.target else "the package itself"
+    return f"{step.module}.py:{step.line} (room {ROOMS[here]}) imports {to}"
+
+
+def test_every_module_has_a_room() -> None:
+    homeless = {module.split(".")[0] for module in _modules()} - set(ROOMS) - {"__init__"}
+    assert not homeless, f"give these a room: {sorted(homeless)}"
+
+
+def test_no_module_is_nameless() -> None:
+    nameless = [module for module in _modules() if NAMELESS & {part.strip("_") for part in module.split(".")}]
+    assert not nameless
+
+
+@pytest.mark.parametrize("module", [name for name in _modules() if name != "__init__"])
+def test_imports_point_to_a_smaller_room(module: str) -> None:
+    faults = [fault for step in _imports(module) if (fault := _fault(step))]
+    assert not faults, "\n".join(faults)
+
+
+def test_the_package_imports_nothing_of_its_own_at_run_time() -> None:
+    eager = [step for step in _imports("__init__") if not step.inside and not step.typing_only]
+    assert all(ROOMS[step.target.split(".")[0]] == 0 for step in eager), eager
+
+
+def test_listed_conveniences_exist_and_are_used() -> None:
+    for (module, method), targets in UPWARD.items():
+        used = {step.target for step in _imports(module) if step.inside == method}
+        assert used == targets, f"{module}.{method}"
+
+
+def test_steps_inside_a_room_form_no_circle() -> None:
+    assert all(ROOMS[a] == ROOMS[b] for a, b in SAME_ROOM)
+    open_steps = set(SAME_ROOM)
+    while open_steps:
+        leaves = {b for _, b in open_steps} - {a for a, _ in open_steps}
+        assert leaves, f"a circle among {sorted(open_steps)}"
+        open_steps = {(a, b) for a, b in open_steps if b not in leaves}
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("summary", "from .table import Table"),
+        ("summary", "from safecal.table import Table"),
+        ("summary", "from . import table"),
+        ("summary", "import safecal.table"),
+        ("summary", "def f():\n    from .table import Table"),
+        ("summary", "if TYPE_CHECKING:\n    from .table import Table"),
+        ("scored", "from .summary import Summary"),
+        ("families.gaussian", "from ..table import Table"),
+        ("families.gaussian", "from .. import bins"),
+        ("families.predictions", "from ..evaluation import evaluate"),
+        ("_kernels.sums", "from .._checks import arrays"),
+        ("table", "import safecal"),
+        ("table", "from safecal import ecd"),
+    ],
+)
+def test_the_law_sees_a_breach(module: str, source: str) -> None:
+    assert [_fault(step) for step in _imports(module, source)] != [None]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("families.gaussian", "from .predictions import Predictions"),
+        ("families.gaussian", "from ..summary import Summary"),
+        ("summary", "from .scored import Scored"),
+        ("table", "import numpy as np\nfrom collections import abc"),
+        ("demo", "import safecal"),
+    ],
+)
+def test_the_law_permits(module: str, source: str) -> None:
+    assert all(_fault(step) is None for step in _imports(module, source))
+
+
+def _loaded_after(code: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter loads while it runs some code."""
+    script = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before)"
+    env = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_import_is_lazy() -> None:
+    loaded = _loaded_after("import safecal; dir(safecal); safecal.__version__")
+    assert "safecal" in loaded
+    assert not loaded & {"numpy", "scipy"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import safecal; safecal.ecd([0, 1, 1], [0.2, 0.7, 0.9])",
+        "import safecal; safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9]).to_dict()",
+        "import safecal\nfor name in safecal.__all__: getattr(safecal, name)",
+    ],
+)
+def test_core_stands_on_numpy_and_scipy_alone(code: str) -> None:
+    loaded = {name for name in _loaded_after(code) if "cython" not in name}  # Cython's run time, inside SciPy
+    assert "numpy" in loaded
+    assert loaded <= sys.stdlib_module_names | {"safecal", "numpy", "scipy"}
+
+
+@pytest.mark.parametrize("name", safecal.__all__)
+def test_public_names(name: str) -> None:
+    value = getattr(safecal, name)
+    assert name in dir(safecal)
+    if inspect.isclass(value) or inspect.isroutine(value):
+        doc = inspect.getdoc(value) or ""
+        assert doc, f"`{name}` has no docstring"
+        if not (inspect.isclass(value) and issubclass(value, Exception)):
+            assert "\nExamples\n--------\n" in doc, f"the docstring of `{name}` has no Examples section"
+
+
+def test_no_name_is_hidden_by_a_module() -> None:
+    # Importing a sub-module sets it as an attribute of the package: so no module may bear the name of a function.
+    submodules = "\n".join(f"import safecal.{name}" for name in _modules() if "." not in name and name != "__init__")
+    check = "import inspect\nassert not [n for n in safecal.__all__ if inspect.ismodule(getattr(safecal, n))]"
+    _loaded_after(f"{submodules}\n{check}")
+
+
+def test_all_is_complete() -> None:
+    assert len(set(safecal.__all__)) == len(safecal.__all__)
+    public = {name for name in dir(safecal) if not name.startswith("_")}
+    modules = {name for name in public if inspect.ismodule(getattr(safecal, name))}
+    assert public - modules <= set(safecal.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        safecal.no_such_name  # noqa: B018

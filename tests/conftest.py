@@ -1,0 +1,67 @@
+"""What every test shares: the data folder, the Hypothesis profile, and the rule that no test may be skipped.
+
+Three environment variables matter:
+
+``SAFECAL_SHARED_DATA``
+    Where the real predictions lie. The default is ``../shared/data`` beside the repository.
+``SAFECAL_REQUIRE_SHARED_DATA=1``
+    Missing data fail the tests that need them, instead of skipping them.
+``SAFECAL_NO_SKIP=1``
+    Any skip, of a test or of a whole module, is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+hypothesis.settings.register_profile("safecal", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("safecal")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of real predictions, or skip the test where there is none."""
+    folder = Path(os.environ.get("SAFECAL_SHARED_DATA") or ROOT.parent / "shared" / "data")
+    if folder.is_dir():
+        return folder
+    message = f"the shared data are not at {folder}; set SAFECAL_SHARED_DATA"
+    if os.environ.get("SAFECAL_REQUIRE_SHARED_DATA") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+class _NoSkips:
+    """Turns each skip into a failure, in the process that saw it, so that it holds under pytest-xdist too."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if not hasattr(report, "wasxfail"):
+            _fail_if_skipped(report)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        _fail_if_skipped(report)
+        return report
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"SAFECAL_NO_SKIP=1 allows no skip: {reason}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Registered by hand: a conftest's own hooks would not see the docstring examples under src/.
+    if os.environ.get("SAFECAL_NO_SKIP") == "1":
+        config.pluginmanager.register(_NoSkips())
