@@ -1,0 +1,151 @@
+"""Anything array-like becomes a NumPy array; no value is changed on the way."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
+from ..errors import DtypeError, EmptyError, InputError, MissingValueError, ShapeError
+from .message import fail, show
+
+__all__ = ["as_array", "as_numbers", "block", "is_missing", "not_empty", "place", "refuse", "slices"]
+
+# Rows of a matrix are checked this many elements at a time, so that a check never copies a large input.
+_ELEMENTS = 1 << 18
+
+
+def _from_torch(value: Any) -> AnyArray:
+    tensor = value.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":  # NumPy has no bfloat16; every one of them is a float32
+        tensor = tensor.float()
+    return np.asarray(tensor.resolve_neg().numpy())
+
+
+def as_array(value: ArrayLike, name: str) -> AnyArray:
+    """Return ``value`` as a NumPy array, sharing memory where that is possible."""
+    if isinstance(value, np.ma.MaskedArray):
+        masked = np.flatnonzero(np.ma.getmaskarray(value).reshape(len(value), -1).any(axis=1))
+        if masked.size:
+            raise fail(
+                MissingValueError,
+                name,
+                "must not hold masked values",
+                got="a masked value",
+                place=f"row {masked[0]}",
+                count=(masked.size, len(value)),
+                hint="drop or fill those rows first: safecal drops nothing by itself.",
+            )
+        return np.asarray(value.data)
+    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        return _from_torch(value)
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise fail(
+            ShapeError,
+            name,
+            "must be an array or a list of rows of equal length",
+            got=f"a {type(value).__name__} that NumPy cannot read ({error})",
+        ) from error
+    if array.ndim == 0:
+        raise fail(
+            ShapeError,
+            name,
+            "must be a column of values, one for each row",
+            got=f"a single {type(value).__name__}: {show(value)}",
+            hint=f"wrap one row in a list: `[{name}]`.",
+        )
+    return array
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether an element of an object column is None, NaN, NaT or pandas' NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return False
+
+
+def as_numbers(value: ArrayLike, name: str) -> AnyArray:
+    """Return a real array (float16 to float64 or integer); refuse whatever would need a guess or rounding."""
+    array = as_array(value, name)
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        return array
+    if array.dtype.kind in "iu":
+        return array
+    if array.dtype.kind == "O":
+        flat = array.reshape(len(array), -1) if array.size else array.reshape(0, 1)
+        missing = np.fromiter((any(map(is_missing, row)) for row in flat), dtype=bool, count=len(flat))
+        if missing.any():
+            first = int(missing.argmax())
+            bad = next(v for v in flat[first] if is_missing(v))
+            raise fail(
+                MissingValueError,
+                name,
+                "must not hold missing values",
+                got=show(bad),
+                place=f"row {first}",
+                count=(int(missing.sum()), len(array)),
+                hint="drop or fill those rows first: safecal drops nothing by itself.",
+            )
+    if array.dtype.kind == "b":
+        hint = "these are decisions; a probability is a number such as 0.83."
+    elif array.dtype.kind == "O":
+        hint = f"convert the column first, for example `{name}.astype(float)`."
+    elif array.dtype.kind in "US":
+        hint = "the column holds text: is it the right column?"
+    else:
+        hint = f"convert it yourself, for example `{name}.astype(float)`, if the rounding is what you want."
+    raise fail(DtypeError, name, "must be real numbers of at most 64 bits", got=f"dtype {array.dtype}", hint=hint)
+
+
+def not_empty(array: AnyArray, name: str) -> None:
+    """Require at least one row."""
+    if array.shape[0] == 0:
+        raise fail(EmptyError, name, "must have at least one row", got="none")
+
+
+def slices(array: AnyArray) -> Iterator[slice]:
+    """Cut the rows of an array into slices of a bounded number of elements."""
+    width = int(np.prod(array.shape[1:], dtype=np.int64)) or 1
+    step = max(1, _ELEMENTS // width)
+    for start in range(0, array.shape[0], step):
+        yield slice(start, min(start + step, array.shape[0]))
+
+
+def block(array: AnyArray, rows: Rows) -> FloatArray:
+    """Return some rows as contiguous native float64: exact for floats, and for integers up to 2**53."""
+    return np.ascontiguousarray(array[rows], dtype=np.float64)
+
+
+def place(index: tuple[int, ...], base: int = 0) -> str:
+    """Say where an element stands."""
+    names = ["row", "column"] if len(index) <= 2 else ["row", "line", "column"]
+    shifted = (index[0] + base, *index[1:])
+    return ", ".join(f"{word} {i}" for word, i in zip(names, shifted, strict=False))
+
+
+def refuse(
+    array: AnyArray,
+    name: str,
+    bad: Callable[[FloatArray], BoolArray],
+    error: type[InputError],
+    rule: str,
+    hint: str | None,
+) -> InputError:
+    """Build the error for the elements for which ``bad`` holds: the first one, its place, how many rows."""
+    first: tuple[str, str] | None = None
+    rows = 0
+    for part in slices(array):
+        values = block(array, part)
+        mask = bad(values)
+        hit = mask.reshape(len(mask), -1).any(axis=1)
+        rows += int(hit.sum())
+        if first is None and hit.any():
+            index = tuple(int(i) for i in np.argwhere(mask)[0])
+            first = show(array[part][index]), place(index, part.start)
+    got, where = first if first is not None else ("?", "?")
+    return fail(error, name, rule, got=got, place=where, count=(rows, array.shape[0]), hint=hint)

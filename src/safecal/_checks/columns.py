@@ -1,0 +1,95 @@
+"""Weights, groups and options."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._types import AnyArray, ArrayLike, IndexArray
+from ..errors import MissingValueError, OptionError, RangeError, ShapeError, WeightError
+from .arrays import as_array, as_numbers, is_missing, refuse
+from .message import fail, same_rows, show
+
+__all__ = ["choice", "group_codes", "weights", "whole_number"]
+
+
+def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") -> AnyArray | None:
+    """Require finite weights that are not negative and not all zero."""
+    if sample_weight is None:
+        return None
+    name = "sample_weight"
+    column = as_numbers(sample_weight, name)
+    if column.ndim != 1:
+        raise fail(ShapeError, name, "must be one weight for each row, shape (n,)", got=f"shape {column.shape}")
+    same_rows(name, len(column), n, reference)
+    if np.isnan(column).any():
+        raise refuse(column, name, np.isnan, MissingValueError, "must not be NaN", "give such rows the weight 0.")
+    if np.isinf(column).any():
+        raise refuse(column, name, np.isinf, RangeError, "must be finite", None)
+    if (column < 0).any():
+        raise refuse(column, name, lambda x: x < 0, WeightError, "must not be negative", None)
+    if not (column > 0).any():
+        raise fail(WeightError, name, "must not be all zero", got=f"{n} zeros")
+    return column
+
+
+def group_codes(by: ArrayLike | Mapping[str, ArrayLike], n: int) -> tuple[str, tuple[Hashable, ...], IndexArray]:
+    """Return the name of the grouping, its keys in order, and for each row the number of its key.
+
+    ``by`` is one column, or a mapping of names to columns, in which case a key is a tuple. Missing values form a
+    group of their own, with the key None.
+    """
+    if not isinstance(by, Mapping):
+        keys, codes = _one_column(by, "by", n)
+        return str(getattr(by, "name", None) or "group"), keys, codes
+    if not by:
+        raise fail(ShapeError, "by", "must name at least one column", got="an empty mapping")
+    columns = [_one_column(column, f"by[{name!r}]", n) for name, column in by.items()]
+    names = ", ".join(str(name) for name in by)
+    if len(columns) == 1:
+        return names, *columns[0]
+    stacked = np.stack([codes for _, codes in columns], axis=1)
+    distinct, codes = np.unique(stacked, axis=0, return_inverse=True)
+    keys = tuple(tuple(columns[j][0][k] for j, k in enumerate(row)) for row in distinct.tolist())
+    return names, keys, np.asarray(codes, dtype=np.intp).reshape(-1)
+
+
+def _one_column(column: ArrayLike, name: str, n: int) -> tuple[tuple[Hashable, ...], IndexArray]:
+    values = as_array(column, name)
+    if values.ndim != 1:
+        raise fail(
+            ShapeError,
+            name,
+            "must be one key for each row, shape (n,)",
+            got=f"shape {values.shape}",
+            hint='group by several columns with a mapping: `by={"site": site, "year": year}`.',
+        )
+    same_rows(name, len(values), n, "y_true")
+    if values.dtype.kind not in "OfmM":
+        distinct, codes = np.unique(values, return_inverse=True)
+        return tuple(distinct.tolist()), np.asarray(codes, dtype=np.intp)
+    if values.dtype.kind in "mM":  # as text, because .tolist() turns nanoseconds into bare integers
+        items: list[Any] = [None if np.isnat(v) else str(v) for v in values]
+    else:
+        items = [None if is_missing(v) else v for v in values.tolist()]
+    distinct_items = list(dict.fromkeys(items))
+    try:
+        distinct_items.sort(key=lambda v: (v is None, 0 if v is None else v))
+    except TypeError:  # keys of mixed types have no order: keep that of first appearance
+        pass
+    number = {key: k for k, key in enumerate(distinct_items)}
+    return tuple(distinct_items), np.fromiter((number[v] for v in items), dtype=np.intp, count=n)
+
+
+def choice(value: Any, name: str, choices: Sequence[str], *, hint: str | None = None) -> str:
+    """Require one of a few words."""
+    if value not in choices:
+        raise fail(OptionError, name, f"must be one of {', '.join(map(repr, choices))}", got=show(value), hint=hint)
+    return str(value)
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """Require an integer that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise fail(OptionError, name, f"must be a whole number, at least {least}", got=show(value))
+    return int(value)

@@ -1,0 +1,185 @@
+"""True states, means and covariances."""
+
+import numpy as np
+
+from .._types import AnyArray, ArrayLike, FloatArray
+from ..errors import CovarianceError, FormError, MissingValueError, RangeError, ShapeError
+from .arrays import as_numbers, block, not_empty, refuse, slices
+from .message import fail, same_rows, show
+
+__all__ = ["covariance_factor", "one_spread", "spread_column", "state_columns", "triangular_factor"]
+
+_FORMS = ("std", "var", "cov", "chol", "precision")
+
+
+def one_spread(forms: dict[str, ArrayLike | None]) -> tuple[str, ArrayLike]:
+    """Return the one form of the uncertainty that was given."""
+    given = [name for name in _FORMS if forms[name] is not None]
+    if len(given) != 1:
+        raise fail(
+            FormError,
+            "std",
+            "or `var`, `cov`, `chol`, `precision` must be given, exactly one of them",
+            got=" and ".join(f"`{name}`" for name in given) or "none",
+            hint="`std=` or `var=` for independent components, `cov=` for a covariance matrix.",
+        )
+    return given[0], forms[given[0]]
+
+
+def _finite(array: AnyArray, name: str) -> None:
+    for part in slices(array):
+        values = block(array, part)
+        if not np.isfinite(values).all():
+            if np.isnan(values).any():
+                hint = "drop or fill those rows first: safecal drops nothing by itself."
+                raise refuse(array, name, np.isnan, MissingValueError, "must not be NaN", hint)
+            raise refuse(array, name, lambda x: ~np.isfinite(x), RangeError, "must be finite", None)
+
+
+def state_columns(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray]:
+    """Return true states and means of one shape, (n,) or (n, d)."""
+    x, m = as_numbers(x_true, "x_true"), as_numbers(mean, "mean")
+    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
+        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
+    not_empty(x, "x_true")
+    if m.shape != x.shape:
+        if m.ndim == x.ndim:
+            same_rows("mean", len(m), len(x), "x_true")
+        rule = "must have the shape of `x_true`"
+        hint = "one mean a row: repeat a shared one with `np.broadcast_to(mean, x_true.shape)`."
+        raise fail(ShapeError, "mean", rule, got=f"{m.shape} and {x.shape}", hint=hint)
+    _finite(x, "x_true")
+    _finite(m, "mean")
+    return x, m
+
+
+def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
+    """Return standard deviations or variances that broadcast against the states: scalar, (d,) or the full shape."""
+    spread = np.asarray(value) if np.ndim(value) == 0 else as_numbers(value, name)
+    if spread.ndim == 0:
+        spread = as_numbers([value], name).reshape(())
+    allowed = {(), shape, shape[1:]}
+    if spread.shape not in allowed:
+        choices = "a number or shape (n,)" if len(shape) == 1 else "a number, shape (d,) or shape (n, d)"
+        raise fail(
+            ShapeError, name, f"must be {choices}, here {', '.join(str(s) for s in sorted(allowed, key=len))}",
+            got=f"shape {spread.shape}",
+        )  # fmt: skip
+    rows = spread if spread.shape == shape else spread.reshape(1, *shape[1:]) if spread.ndim else spread.reshape(1)
+    _finite(rows, name)
+    if not (rows > 0).all():
+        hint = "a state known without error has no density."
+        raise refuse(rows, name, lambda x: ~(x > 0), RangeError, "must be greater than 0", hint)
+    return spread
+
+
+def _matrices(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
+    matrices = as_numbers(value, name)
+    if len(shape) == 1:
+        hint = "for scalar states pass `std=` or `var=`; or make the states (n, 1)."
+        raise fail(ShapeError, name, "needs states of shape (n, d)", got=f"`x_true` of shape {shape}", hint=hint)
+    n, d = shape
+    if matrices.shape not in {(d, d), (n, d, d)}:
+        raise fail(
+            ShapeError, name, f"must be one ({d}, {d}) matrix, or one for each row, ({n}, {d}, {d})",
+            got=f"shape {matrices.shape}",
+        )  # fmt: skip
+    _finite(matrices.reshape(-1, d, d), name)
+    return matrices
+
+
+def _matrix_place(index: int, matrices: AnyArray) -> str | None:
+    return f"row {index}" if matrices.ndim == 3 else None
+
+
+def covariance_factor(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
+    """Check covariance (or precision) matrices: symmetric and positive definite. They are returned as given."""
+    matrices = _matrices(value, name, shape)
+    d = shape[1]
+    batch = matrices.reshape(-1, d, d)
+    _symmetric(batch, matrices, name)
+    for part in slices(batch):
+        try:
+            np.linalg.cholesky(block(batch, part))
+        except np.linalg.LinAlgError:
+            raise _not_definite(batch, matrices, name) from None
+    return matrices
+
+
+def _symmetric(batch: AnyArray, matrices: AnyArray, name: str) -> None:
+    # Filters leave asymmetries of a few roundings; anything more is a mistake upstream.
+    tolerance = 1e-5 if batch.dtype.itemsize < 8 and batch.dtype.kind == "f" else 1e-9
+    worst, at, count = 0.0, 0, 0
+    for part in slices(batch):
+        c: FloatArray = block(batch, part)
+        scale = np.sqrt(np.abs(np.diagonal(c, axis1=1, axis2=2)))
+        off = np.abs(c - c.transpose(0, 2, 1)) - tolerance * scale[:, :, None] * scale[:, None, :]
+        excess = off.max(axis=(1, 2))
+        count += int((excess > 0).sum())
+        here = int(excess.argmax())
+        if excess[here] > worst:
+            gap = float(np.abs(c[here] - c[here].T).max())
+            worst, at, largest = float(excess[here]), part.start + here, gap
+    if count:
+        raise fail(
+            CovarianceError,
+            name,
+            "must be symmetric",
+            got=f"entries that differ by {largest:.3g} from their mirror",
+            place=_matrix_place(at, matrices),
+            count=(count, len(batch)) if matrices.ndim == 3 else None,
+            hint=f"if that is rounding, pass `({name} + np.swapaxes({name}, -1, -2)) / 2`.",
+        )
+
+
+def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> CovarianceError:
+    at, count = -1, 0
+    for part in slices(batch):
+        for offset, matrix in enumerate(block(batch, part)):
+            try:
+                np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                count += 1
+                at = part.start + offset if at < 0 else at
+    smallest = float(np.linalg.eigvalsh(np.asarray(batch[at], dtype=np.float64)).min())
+    error = fail(
+        CovarianceError,
+        name,
+        "must be positive definite",
+        got=f"a matrix whose smallest eigenvalue is {smallest:.3g}",
+        place=_matrix_place(at, matrices),
+        count=(count, len(batch)) if matrices.ndim == 3 else None,
+        hint="safecal never uses a pseudo-inverse: drop the components that are known exactly, or fix the filter.",
+    )
+    assert isinstance(error, CovarianceError)
+    return error
+
+
+def triangular_factor(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
+    """Check lower triangular factors with a diagonal that is not 0."""
+    matrices = _matrices(value, name, shape)
+    d = shape[1]
+    batch = matrices.reshape(-1, d, d)
+    upper = np.triu_indices(d, 1)
+    above = np.flatnonzero((batch[:, upper[0], upper[1]] != 0).any(axis=1))
+    if above.size:
+        raise fail(
+            CovarianceError,
+            name,
+            "must be lower triangular",
+            got=f"{show(batch[above[0]][upper][batch[above[0]][upper] != 0][0])} above the diagonal",
+            place=_matrix_place(int(above[0]), matrices),
+            count=(above.size, len(batch)) if matrices.ndim == 3 else None,
+            hint=f"for an upper factor pass `np.swapaxes({name}, -1, -2)`.",
+        )
+    flat = np.flatnonzero((np.diagonal(batch, axis1=1, axis2=2) == 0).any(axis=1))
+    if flat.size:
+        raise fail(
+            CovarianceError,
+            name,
+            "must have no 0 on its diagonal",
+            got="a singular factor",
+            place=_matrix_place(int(flat[0]), matrices),
+            count=(flat.size, len(batch)) if matrices.ndim == 3 else None,
+        )
+    return matrices

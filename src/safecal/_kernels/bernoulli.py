@@ -1,0 +1,97 @@
+"""Two outcomes.
+
+Everything is written in the smaller probability ``m``, the larger ``M = 1 - m``, the log-odds of the larger
+``L = log(M / m) >= 0`` and ``c = -log M >= 0``. Then no formula subtracts two nearly equal numbers:
+
+    entropy = m L + c        surprisal = c, or L + c when the less likely outcome happened
+    excess = -m L, or M L    varentropy = m M L^2        third cumulant = m M (M - m) L^3
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._types import BoolArray, FloatArray
+
+__all__ = ["Odds", "Rows", "from_logit", "from_probability", "log_partition", "rows"]
+
+_TINY = 1e-300  # below it, |2p - 1| / m could overflow
+
+
+class Odds(NamedTuple):
+    """A two-outcome prediction, as its unordered pair of probabilities."""
+
+    m: FloatArray
+    M: FloatArray
+    L: FloatArray  # 0 where m is 0: there the less likely outcome is impossible and every product with L is 0
+    c: FloatArray
+    contrast: FloatArray  # M - m
+
+
+class Rows(NamedTuple):
+    """Per-row numbers, in nats."""
+
+    excess: FloatArray
+    varentropy: FloatArray
+    third_cumulant: FloatArray
+    surprisal: FloatArray
+    entropy: FloatArray
+    brier: FloatArray
+
+
+def from_probability(p: FloatArray) -> Odds:
+    """Return the odds of probabilities in [0, 1]."""
+    q = 1.0 - p
+    m, M = np.minimum(p, q), np.maximum(p, q)
+    contrast = np.abs(2.0 * p - 1.0)
+    smallest = m.min(initial=1.0)
+    if smallest >= _TINY:
+        L = np.log1p(contrast / m)
+    else:
+        with np.errstate(divide="ignore", over="ignore"):
+            L = np.where(m < _TINY, -np.log(m), np.log1p(contrast / m))
+        L[m == 0.0] = 0.0
+    return Odds(m, M, L, -np.log1p(-m), contrast)
+
+
+def from_logit(logit: FloatArray) -> Odds:
+    """Return the odds of log-odds, infinite ones included."""
+    L = np.abs(logit)
+    t = np.exp(-L)
+    M = 1.0 / (1.0 + t)
+    contrast = -np.expm1(-L) * M
+    L = np.where(np.isinf(L), 0.0, L)
+    return Odds(t * M, M, L, np.log1p(t), contrast)
+
+
+def rows(odds: Odds, agree: BoolArray, certain: BoolArray | None) -> Rows:
+    """Return the per-row numbers.
+
+    ``agree`` is True where the more likely outcome happened; ``certain`` is True where the less likely outcome has
+    probability 0 (None: nowhere). Where it happened nevertheless, surprisal and excess are +inf.
+    """
+    m, M, L, c, contrast = odds
+    residual = np.where(agree, -m, M)
+    mL = m * L
+    varentropy = mL * L * M
+    excess = residual * L
+    surprisal = np.where(agree, c, L + c)
+    if certain is not None:
+        impossible = certain & ~agree
+        excess[impossible] = np.inf
+        surprisal[impossible] = np.inf
+    return Rows(excess, varentropy, varentropy * L * contrast, surprisal, mL + c, residual * residual)
+
+
+def log_partition(odds: Odds, beta: float, deriv: int) -> FloatArray:
+    """Return the derivative of order ``deriv`` of ``log(p^beta + q^beta)`` with respect to beta."""
+    L, c = odds.L, odds.c
+    if deriv == 0:
+        value = np.logaddexp(0.0, -beta * L) - beta * c
+        return np.where(odds.m == 0.0, np.where(L > 0.0, value, 0.0), value)
+    with np.errstate(over="ignore"):
+        w = 1.0 / (1.0 + np.exp(beta * L))  # the tempered probability of the less likely outcome
+    if deriv == 1:
+        return -c - L * w
+    spread = L * L * w * (1.0 - w)
+    return spread if deriv == 2 else -L * spread * (1.0 - 2.0 * w)

@@ -1,0 +1,107 @@
+"""K outcomes.
+
+With ``d_k = log p_top - log p_k >= 0`` and ``log p_top = -log(1 + sum of exp(-d_k) over the others)``, entropy and
+surprisal are sums of non-negative terms, and the cumulants are central moments of ``d``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._types import FloatArray, IndexArray
+
+__all__ = ["Rows", "from_logits", "from_probabilities", "log_partition"]
+
+
+class Rows(NamedTuple):
+    """Per-row numbers, in nats."""
+
+    excess: FloatArray
+    varentropy: FloatArray
+    third_cumulant: FloatArray
+    surprisal: FloatArray
+    entropy: FloatArray
+    brier: FloatArray  # sum over classes of (p_k - [k = y])^2
+    confidence: FloatArray
+    top: IndexArray
+
+
+def from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
+    """Return the per-row numbers of an (n, K) block of probabilities, used as given."""
+    i = np.arange(len(p))
+    top = p.argmax(axis=1)
+    z = np.log(p, where=p > 0.0, out=np.zeros_like(p))
+    zbar = np.vecdot(p, z)
+    p_y, z_y = p[i, y], z[i, y]
+    brier = np.vecdot(p, p) - 2.0 * p_y + 1.0
+    confident = p_y > 0.5  # there the line above cancels; sum the other classes instead
+    if confident.any():
+        others = p[confident]
+        others[np.arange(len(others)), y[confident]] = 0.0
+        brier[confident] = np.vecdot(others, others) + (1.0 - p_y[confident]) ** 2
+    excess = zbar - z_y
+    surprisal = 0.0 - z_y
+    impossible = p_y == 0.0
+    excess[impossible] = np.inf
+    surprisal[impossible] = np.inf
+    z -= zbar[:, None]
+    pz = p * z
+    varentropy = np.vecdot(pz, z)
+    np.multiply(z, z, out=z)
+    third = -np.vecdot(pz, z)
+    return Rows(excess, varentropy, third, surprisal, 0.0 - zbar, brier, p[i, top], top)
+
+
+def from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:
+    """Return the per-row numbers of an (n, K) block of logits; the block is overwritten.
+
+    ``infinite`` says whether some logit may be -inf.
+    """
+    i = np.arange(len(z))
+    top = z.argmax(axis=1)
+    d = np.subtract(z, z[i, top][:, None], out=z)  # -d, in the notation above
+    u = np.exp(d)
+    impossible = np.isneginf(d[i, y]) if infinite else None
+    if infinite:
+        d[np.isneginf(d)] = 0.0
+    u[i, top] = 0.0
+    rest = u.sum(axis=1)
+    weighted = np.vecdot(u, d)
+    square = np.vecdot(u, u)
+    total = 1.0 + rest
+    dbar, d_y = weighted / total, d[i, y]
+    log_total = np.log1p(rest)
+    excess, surprisal = dbar - d_y, log_total - d_y
+    if impossible is not None:
+        excess[impossible] = np.inf
+        surprisal[impossible] = np.inf
+    # Brier: the top class stands apart, since 1 - p_top is known without cancellation as rest / total.
+    right = y == top
+    u_y = u[i, y]
+    brier = np.where(right, square + rest * rest, square + 1.0 - u_y * u_y + (total - u_y) ** 2) / (total * total)
+    u[i, top] = 1.0
+    d -= dbar[:, None]
+    u *= d
+    varentropy = np.vecdot(u, d) / total
+    np.multiply(d, d, out=d)
+    third = -np.vecdot(u, d) / total
+    return Rows(excess, varentropy, third, surprisal, log_total - dbar, brier, 1.0 / total, top)
+
+
+def log_partition(d: FloatArray, beta: float, deriv: int) -> FloatArray:
+    """Return the derivative of order ``deriv`` of the log-partition function, normalised to be 0 at beta = 1.
+
+    ``d`` holds ``log p_top - log p_k``, with +inf for a class of probability 0 (then beta must be positive).
+    """
+    u = np.exp(-beta * d)
+    total = u.sum(axis=1)
+    finite = np.where(np.isinf(d), 0.0, d)
+    log_norm = np.log(np.exp(-d).sum(axis=1))
+    if deriv == 0:
+        return np.asarray(np.log(total) - beta * log_norm)
+    mean = np.vecdot(u, finite) / total
+    if deriv == 1:
+        return np.asarray(-mean - log_norm)
+    finite = finite - mean[:, None]
+    moment = np.vecdot(u, finite**deriv) / total
+    return np.asarray(moment if deriv == 2 else -moment)

@@ -1,0 +1,40 @@
+"""JSON documents: what is written carries its kind and version, what is read is checked for both."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import DocumentError
+
+__all__ = ["SCHEMA_VERSION", "body", "document", "number", "plain"]
+
+SCHEMA_VERSION = 1
+
+
+def document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Wrap ``content`` with its kind and version."""
+    return {"kind": f"safecal.{kind}", "version": SCHEMA_VERSION, **content}
+
+
+def body(kind: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Check kind and version, and return the document."""
+    if not isinstance(content, Mapping) or content.get("kind") != f"safecal.{kind}":
+        found = content.get("kind") if isinstance(content, Mapping) else type(content).__name__
+        raise DocumentError(f"`document` must be a safecal.{kind} document; got {found!r}.")
+    if content.get("version") != SCHEMA_VERSION:
+        raise DocumentError(
+            f"`document` must be of version {SCHEMA_VERSION}; got {content.get('version')!r}.\n\n"
+            "Hint: it was written by another release of safecal; read it with that one."
+        )
+    return content
+
+
+def plain(value: Any) -> Any:
+    """Return a key as JSON can hold it: tuples become lists."""
+    return [plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def number(value: float) -> float | str | None:
+    """Return a metric as JSON can hold it: ``+inf`` as ``"inf"`` and an undefined value as None."""
+    if value != value:
+        return None
+    return "inf" if value == float("inf") else value

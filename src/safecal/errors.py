@@ -1,0 +1,117 @@
+"""Every exception that safecal raises on purpose.
+
+::
+
+    ValueError
+    └── SafecalError
+        ├── InputError                 an argument breaks a rule; the message names it
+        │   ├── FormError              the prediction is given in no form, or in two
+        │   ├── ShapeError             wrong number of dimensions, rows or columns
+        │   ├── EmptyError             nothing to work on
+        │   ├── DtypeError             not numbers, or numbers that would have to be rounded
+        │   ├── MissingValueError      NaN, None or a masked value
+        │   ├── RangeError             a number outside the range it must lie in
+        │   ├── NormalisationError     class probabilities that do not sum to one
+        │   ├── LabelError             a label that is not an outcome
+        │   ├── WeightError            weights that are negative or all zero
+        │   ├── CovarianceError        a matrix that is no covariance
+        │   ├── BinsError              bins that do not exist or do not cover the data
+        │   └── OptionError            an option outside its choices
+        ├── MergeError                 two sums that do not belong together
+        ├── UnavailableError           the quantity does not exist for this prediction
+        ├── DocumentError              a JSON document that safecal did not write
+        └── MissingExtraError          an optional library is not installed
+"""
+
+__all__ = [
+    "BinsError",
+    "CovarianceError",
+    "DocumentError",
+    "DtypeError",
+    "EmptyError",
+    "FormError",
+    "InputError",
+    "LabelError",
+    "MergeError",
+    "MissingExtraError",
+    "MissingValueError",
+    "NormalisationError",
+    "OptionError",
+    "RangeError",
+    "SafecalError",
+    "ShapeError",
+    "UnavailableError",
+    "WeightError",
+]
+
+
+class SafecalError(ValueError):
+    """Base of every exception that safecal raises on purpose."""
+
+
+class InputError(SafecalError):
+    """An argument breaks a rule; the message names argument, rule, value, place and count."""
+
+
+class FormError(InputError):
+    """The prediction is given in no form, or in two forms at once."""
+
+
+class ShapeError(InputError):
+    """An argument has the wrong number of dimensions, rows or columns."""
+
+
+class EmptyError(InputError):
+    """There is nothing to work on."""
+
+
+class DtypeError(InputError):
+    """An argument does not hold numbers, or numbers that would have to be rounded."""
+
+
+class MissingValueError(InputError):
+    """A value is NaN, None or masked."""
+
+
+class RangeError(InputError):
+    """A number lies outside the range it must lie in."""
+
+
+class NormalisationError(InputError):
+    """Class probabilities do not sum to one."""
+
+
+class LabelError(InputError):
+    """A label is not an outcome the prediction speaks of."""
+
+
+class WeightError(InputError):
+    """Weights are negative or all zero."""
+
+
+class CovarianceError(InputError):
+    """A matrix is not a covariance: not symmetric, or not positive definite."""
+
+
+class BinsError(InputError):
+    """Bins do not exist, or do not cover the data."""
+
+
+class OptionError(InputError):
+    """An option is outside its choices, or does not apply here."""
+
+
+class MergeError(SafecalError):
+    """Two sums do not belong together: other bins, another grid, another kind of key."""
+
+
+class UnavailableError(SafecalError):
+    """The quantity does not exist for this prediction."""
+
+
+class DocumentError(SafecalError):
+    """A JSON document is not one that safecal wrote, or is of another version."""
+
+
+class MissingExtraError(SafecalError):
+    """An optional library is not installed; the message names what to install."""
