@@ -1,0 +1,135 @@
+"""Which bin a row belongs to: exactly one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from . import documents
+from ._checks.arrays import as_numbers, refuse
+from ._checks.columns import whole_number
+from ._checks.message import fail, show
+from ._kernels.sums import uniform_index
+from ._types import ArrayLike, FloatArray, IndexArray
+from .errors import BinsError
+
+__all__ = ["Bins"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Adjacent intervals ``[a, b)``, the last one closed: ``[a, b]``.
+
+    Build them with `uniform`, `quantile` or `from_edges`. A value outside the edges is an error, so counts always add
+    up to the number of rows.
+
+    Attributes
+    ----------
+    edges : tuple of float
+        Increasing; one more than there are bins.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> bins = safecal.Bins.uniform(10)
+    >>> bins.index([0.0, 0.1, 0.999, 1.0]).tolist()
+    [0, 1, 9, 9]
+    >>> safecal.Bins.from_edges([0, 0.5, 0.9, 1]).labels
+    ('[0, 0.5)', '[0.5, 0.9)', '[0.9, 1]')
+    """
+
+    edges: tuple[float, ...]
+
+    @classmethod
+    def uniform(cls, bins: int = 10, low: float = 0.0, high: float = 1.0) -> Self:
+        """Cut ``[low, high]`` into bins of equal width.
+
+        Parameters
+        ----------
+        bins : int, default 10
+            How many.
+        low, high : float, default 0 and 1
+            The ends.
+
+        Returns
+        -------
+        Bins
+            The bins.
+        """
+        count = whole_number(bins, "bins", 1)
+        return cls(tuple(low + (high - low) * (k / count) for k in range(count)) + (high,))
+
+    @classmethod
+    def quantile(cls, values: ArrayLike, bins: int = 10) -> Self:
+        """Cut at the quantiles of ``values``, so that bins hold about as many rows each.
+
+        Edges are values that occur. Equal values stay together, so there are fewer bins when there are many ties.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+            What rows are binned on.
+        bins : int, default 10
+            How many, at most.
+
+        Returns
+        -------
+        Bins
+            The bins.
+        """
+        count = whole_number(bins, "bins", 1)
+        column = np.asarray(as_numbers(values, "values"), dtype=np.float64)
+        cuts = np.quantile(column, np.linspace(0.0, 1.0, count + 1), method="inverted_cdf")
+        edges = np.unique(cuts)
+        if len(edges) == 1:
+            edges = np.repeat(edges, 2)  # every value is the same: one bin that holds just it
+        return cls(tuple(edges.tolist()))
+
+    @classmethod
+    def from_edges(cls, edges: ArrayLike) -> Self:
+        """Take the edges as given; ``-inf`` and ``inf`` may stand at the ends."""
+        given = np.asarray(as_numbers(edges, "edges"), dtype=np.float64)
+        if given.ndim != 1 or len(given) < 2:
+            raise fail(BinsError, "edges", "must be a list of at least two numbers", got=f"shape {given.shape}")
+        steps = np.diff(given)
+        if not (steps > 0).all():
+            at = int((~(steps > 0)).argmax())
+            got = f"{show(given[at])} before {show(given[at + 1])}"
+            raise fail(BinsError, "edges", "must increase strictly", got=got, place=f"position {at}")
+        return cls(tuple(given.tolist()))
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The intervals as text."""
+        text = [f"{edge:.4g}" for edge in self.edges]
+        ends = [")"] * (len(self) - 1) + ["]"]
+        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(text[:-1], text[1:], ends, strict=True))
+
+    def index(self, values: ArrayLike) -> IndexArray:
+        """Return the number of the bin of each value."""
+        column = np.asarray(as_numbers(values, "values"), dtype=np.float64)
+        if column.size and not (column.min() >= self.edges[0] and column.max() <= self.edges[-1]):
+            rule = f"must lie within the bins, {self.edges[0]:.6g} to {self.edges[-1]:.6g}"
+            low, high = self.edges[0], self.edges[-1]
+            hint = "add edges that cover every value; `-inf` and `inf` are allowed."
+            raise refuse(column, "values", lambda x: ~((x >= low) & (x <= high)), BinsError, rule, hint)
+        edges: FloatArray = np.array(self.edges)
+        if len(self) >= 2 and self.edges == type(self).uniform(len(self), self.edges[0], self.edges[-1]).edges:
+            return uniform_index(column, edges)
+        found = np.searchsorted(edges, column, side="right") - 1
+        return np.minimum(found, len(self) - 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document; infinite edges are written as text."""
+        ends = [documents.number(e) if e != -np.inf else "-inf" for e in self.edges]
+        return documents.document("bins", {"edges": ends})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        return cls(tuple(float(edge) for edge in documents.body("bins", document)["edges"]))

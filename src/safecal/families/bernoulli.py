@@ -1,0 +1,137 @@
+"""Two outcomes, one of them positive."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from .._checks.arrays import block
+from .._checks.classes import binary_outcomes, clip_value, one_form, probabilities, real_logits
+from .._checks.message import fail
+from .._kernels import bernoulli as kernel
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
+from ..errors import ShapeError, UnavailableError
+from ..scored import Scored
+from .predictions import Partition, Predictions
+
+__all__ = ["bernoulli"]
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Bernoulli(Predictions):
+    """Checked two-class predictions."""
+
+    family: ClassVar[str] = "bernoulli"
+    bin_choices: ClassVar[tuple[str, ...]] = ("probability", "confidence", "entropy")
+    binned_by_default: ClassVar[bool] = True
+
+    happened: BoolArray
+    values: AnyArray
+    logits: bool
+    clip: float | None
+
+    @property
+    def n(self) -> int:
+        return len(self.happened)
+
+    def bin_range(self, bin_on: str) -> tuple[float, float]:
+        return {"probability": (0.0, 1.0), "confidence": (0.5, 1.0), "entropy": (0.0, float(np.log(2.0)))}[bin_on]
+
+    def known_value(self, bin_on: str, rows: slice) -> FloatArray | None:
+        if bin_on != "probability" or self.logits or self.clip is not None:
+            return None
+        return block(self.values, rows)
+
+    def _odds(self, rows: Rows) -> tuple[FloatArray, kernel.Odds]:
+        values = block(self.values, rows)
+        if self.logits:
+            return values, kernel.from_logit(values)
+        if self.clip is not None:
+            values = np.clip(values, self.clip, 1.0 - self.clip)
+        return values, kernel.from_probability(values)
+
+    def _score(self, rows: Rows) -> Scored:
+        values, odds = self._odds(rows)
+        happened = self.happened[rows]
+        agree = (values > (0.0 if self.logits else 0.5)) == happened
+        certain = None
+        if odds.m.min(initial=1.0) == 0.0:
+            certain = np.isinf(values) if self.logits else odds.m == 0.0
+        s = kernel.rows(odds, agree, certain)
+        predicted = np.where(values > 0.0, odds.M, odds.m) if self.logits else values
+        return Scored(
+            s.excess, s.varentropy, s.third_cumulant, s.surprisal, s.entropy,
+            predicted, happened, odds.M, agree, s.brier,
+        )  # fmt: skip
+
+    def _partition(self, rows: slice) -> Partition:
+        values, odds = self._odds(rows)
+
+        def value(beta: float, deriv: int) -> FloatArray:
+            if beta < 0.0 and odds.m.min() == 0.0 and not (self.logits and np.isfinite(values).all()):
+                raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
+            return kernel.log_partition(odds, beta, deriv)
+
+        return value
+
+
+def bernoulli(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    clip: float | None = None,
+) -> Bernoulli:
+    r"""Check two-class predictions and their outcomes.
+
+    With ``l = log(p / (1 - p))``, the excess of a row is ``(p - y) l``: positive and unbounded when a confident
+    prediction is wrong, never below -0.27846 (``-W(1/e)``), and exactly 0 at ``p = 1/2``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        What happened: 0 or 1, or any two labels when ``pos_label`` is given.
+    y_prob : array-like of shape (n,)
+        Probability of the positive class.
+    logits : array-like of shape (n,)
+        Log-odds of the positive class, instead of ``y_prob``. They never saturate: prefer them.
+    pos_label : object, optional
+        The label of the positive class.
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``. Off by default: an outcome of probability 0 that happened makes
+        ECD infinite, and that is the truth about the model.
+
+    Returns
+    -------
+    Predictions
+        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it.
+
+    See Also
+    --------
+    categorical : Two or more classes, one column each.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> safecal.bernoulli([1, 0, 1], [0.9, 0.2, 0.6]).ecd
+    -0.2197...
+    >>> safecal.bernoulli(["sick", "well"], logits=[2.0, -1.0], pos_label="sick").ecd
+    -0.2536...
+    """
+    values, name = one_form(y_prob, logits)
+    if values.ndim != 1:
+        hint = None
+        if values.ndim == 2:
+            column = values.shape[1] - 1
+            hint = f"pass the positive class alone, `{name}[:, {column}]`, or use `categorical` for one column a class."
+        raise fail(
+            ShapeError, name, "must be one value for each row, shape (n,)", got=f"shape {values.shape}", hint=hint
+        )
+    if name == "logits":
+        real_logits(values, name)
+    else:
+        probabilities(values, name)
+    happened = binary_outcomes(y_true, len(values), name, pos_label)
+    return Bernoulli(happened, values, name == "logits", clip_value(clip, name, 2))

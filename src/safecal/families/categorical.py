@@ -1,0 +1,167 @@
+"""Two or more outcomes, one column each."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from .._checks.arrays import block
+from .._checks.classes import class_outcomes, clip_value, one_form, probabilities, real_logits, row_sums
+from .._checks.message import fail
+from .._kernels import categorical as kernel
+from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
+from ..errors import ShapeError, UnavailableError
+from ..scored import Scored
+from .predictions import BLOCK, Partition, Predictions
+
+__all__ = ["categorical"]
+
+_ELEMENTS = 1 << 18  # of the (rows, classes) working arrays: large enough for NumPy, small enough for a cache
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Categorical(Predictions):
+    """Checked predictions over K classes."""
+
+    family: ClassVar[str] = "categorical"
+    bin_choices: ClassVar[tuple[str, ...]] = ("confidence", "entropy")
+    binned_by_default: ClassVar[bool] = True
+
+    happened: IndexArray
+    values: AnyArray
+    logits: bool
+    infinite: bool
+    clip: float | None
+
+    @property
+    def n(self) -> int:
+        return len(self.happened)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return int(self.values.shape[1])
+
+    def bin_range(self, bin_on: str) -> tuple[float, float]:
+        return (0.0, 1.0) if bin_on == "confidence" else (0.0, float(np.log(self.classes)))
+
+    @property
+    def _chunk(self) -> int:
+        return max(1, _ELEMENTS // self.classes)
+
+    def _probabilities(self, rows: slice) -> FloatArray:
+        p = block(self.values, rows)
+        if self.clip is not None:
+            p = np.clip(p, self.clip, 1.0 - self.clip)
+            p /= p.sum(axis=1, keepdims=True)
+        return p
+
+    def _kernel_rows(self, rows: slice) -> kernel.Rows:
+        if not self.logits:
+            return kernel.from_probabilities(self._probabilities(rows), self.happened[rows])
+        z = np.array(self.values[rows], dtype=np.float64, order="C")  # a copy: the kernel overwrites it
+        return kernel.from_logits(z, self.happened[rows], self.infinite)
+
+    def _score(self, rows: Rows) -> Scored:
+        assert isinstance(rows, slice)
+        step = self._chunk
+        starts = range(rows.start, rows.stop, step)
+        parts = [self._kernel_rows(slice(i, min(i + step, rows.stop))) for i in starts]
+        s = parts[0] if len(parts) == 1 else kernel.Rows(*map(np.concatenate, zip(*parts, strict=True)))
+        correct = s.top == self.happened[rows]
+        brier = s.brier / 2.0 if self.classes == 2 else s.brier  # two classes: the binary definition
+        return Scored(
+            s.excess, s.varentropy, s.third_cumulant, s.surprisal, s.entropy,
+            s.confidence, correct, s.confidence, correct, brier,
+        )  # fmt: skip
+
+    def _gaps(self, rows: slice) -> FloatArray:
+        if self.logits:
+            z = block(self.values, rows)
+        else:
+            with np.errstate(divide="ignore"):
+                z = np.log(self._probabilities(rows))
+        return np.asarray(z.max(axis=1, keepdims=True) - z)
+
+    def _partition(self, rows: slice) -> Partition:
+        step = self._chunk
+        parts = [self._gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
+
+        def value(beta: float, deriv: int) -> FloatArray:
+            if beta <= 0.0 and any(np.isinf(d).any() for d in parts):
+                raise UnavailableError("log_partition at beta <= 0 does not exist where a probability is 0.")
+            return np.concatenate([kernel.log_partition(d, beta, deriv) for d in parts])
+
+        return value
+
+    @property
+    def _block_rows(self) -> int:
+        return min(BLOCK, 4 * self._chunk)
+
+
+def categorical(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
+) -> Categorical:
+    """Check predictions over K >= 2 classes and their outcomes.
+
+    With ``z = log p``, the excess of a row is ``sum(p * z) - z[y]``: positive when a class happened that the model
+    thought less likely than it expected of outcomes, never below ``-W((K - 1)/e)``, and 0 when all classes are equally
+    likely.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The class that happened: a column number from 0 to K - 1, or one of ``labels``.
+    y_prob : array-like of shape (n, K)
+        Probability of each class; each row sums to 1 up to the rounding of its dtype. Values are used as given.
+    logits : array-like of shape (n, K)
+        Unnormalised log-probabilities, instead of ``y_prob``; ``-inf`` is a probability of 0.
+    labels : sequence of K hashables, optional
+        The names of the columns, in their order.
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``, then divide each row by its sum. Off by default.
+
+    Returns
+    -------
+    Predictions
+        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it.
+
+    See Also
+    --------
+    bernoulli : One probability, of the positive class.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> y_prob = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]
+    >>> safecal.categorical([0, 1], y_prob).ecd
+    0.6092...
+    >>> safecal.categorical(["cat", "dog"], y_prob, labels=["cat", "dog", "eel"]).ecd
+    0.6092...
+    """
+    values, name = one_form(y_prob, logits)
+    if values.ndim != 2 or values.shape[1] < 2:
+        hint = None
+        if values.ndim == 1:
+            hint = "for one probability a row, of the positive class, use `bernoulli`."
+        elif values.ndim == 2 and values.shape[1] == 1:
+            hint = f"if it is the positive class, pass `{name}[:, 0]` to `bernoulli`."
+        raise fail(
+            ShapeError, name, "must have one column for each of two or more classes, shape (n, K)",
+            got=f"shape {values.shape}", hint=hint,
+        )  # fmt: skip
+    infinite = False
+    if name == "logits":
+        infinite = real_logits(values, name)
+    else:
+        probabilities(values, name)
+        row_sums(values, name)
+    n, classes = values.shape
+    happened = class_outcomes(y_true, n, classes, name, labels)
+    return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes))

@@ -1,0 +1,158 @@
+"""Gaussian states: a mean with a standard deviation, or with a covariance matrix."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from .._checks.arrays import block
+from .._checks.states import covariance_factor, one_spread, spread_column, state_columns, triangular_factor
+from .._kernels import gaussian as kernel
+from .._types import AnyArray, ArrayLike, FloatArray, Rows
+from ..errors import UnavailableError
+from ..scored import Scored
+from .predictions import BLOCK, Partition, Predictions
+
+__all__ = ["gaussian"]
+
+_ELEMENTS = 1 << 18
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Gaussian(Predictions):
+    """Checked Gaussian state estimates."""
+
+    family: ClassVar[str] = "gaussian"
+    bin_choices: ClassVar[tuple[str, ...]] = ("entropy",)
+
+    x_true: AnyArray
+    mean: AnyArray
+    form: str
+    spread: AnyArray
+    shared: FloatArray | None  # the Cholesky factor, when one matrix serves all rows
+
+    @property
+    def n(self) -> int:
+        return len(self.x_true)
+
+    @property
+    def dimension(self) -> int:
+        """Number of components of the state."""
+        return 1 if self.x_true.ndim == 1 else int(self.x_true.shape[1])
+
+    @property
+    def _block_rows(self) -> int:
+        return min(BLOCK, max(1, _ELEMENTS // self.dimension**2))
+
+    def nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """Return the squared normalised error and log det C of some rows."""
+        d = self.dimension
+        residual = (block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d)
+        if self.form in ("std", "var"):
+            per_row = self.spread.shape == self.x_true.shape
+            spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
+            return kernel.nees_from_std(residual, spread if self.form == "std" else np.sqrt(spread))
+        if self.shared is not None:
+            factor = self.shared
+        else:
+            factor = block(self.spread, rows)
+            factor = factor if self.form == "chol" else np.asarray(np.linalg.cholesky(factor), dtype=np.float64)
+        if self.form == "precision":
+            return kernel.nees_from_precision_factor(residual, factor)
+        return kernel.nees_from_factor(residual, factor)
+
+    def mean_nees(self, weight: AnyArray | None = None) -> float:
+        """Return the mean of the squared normalised errors, with checked weights."""
+        total = mass = 0.0
+        for rows in self._rows(self._block_rows):
+            nees, _ = self.nees(rows)
+            w = np.ones(len(nees)) if weight is None else block(weight, rows)
+            total += float(np.dot(w, nees))
+            mass += float(w.sum())
+        return total / mass
+
+    def _score(self, rows: Rows) -> Scored:
+        d = self.dimension
+        nees, logdet = self.nees(rows)
+        base = d * kernel.LOG_2PI + logdet
+        flat = np.ones(len(nees))
+        return Scored((nees - d) / 2.0, flat * (d / 2.0), flat * float(d), (base + nees) / 2.0, (base + d) / 2.0)
+
+    def _partition(self, rows: slice) -> Partition:
+        d = self.dimension
+        _, logdet = self.nees(rows)
+        base = d * kernel.LOG_2PI + logdet
+
+        def value(beta: float, deriv: int) -> FloatArray:
+            if not beta > 0.0:
+                raise UnavailableError(f"log_partition of a Gaussian exists for beta > 0 only; got {beta!r}.")
+            if deriv == 0:
+                return np.asarray((1.0 - beta) / 2.0 * base - d / 2.0 * np.log(beta))
+            if deriv == 1:
+                return -base / 2.0 - d / (2.0 * beta)
+            return np.full(len(base), d / (2.0 * beta**2) if deriv == 2 else -d / beta**3)
+
+        return value
+
+
+def gaussian(
+    x_true: ArrayLike,
+    mean: ArrayLike,
+    *,
+    std: ArrayLike | None = None,
+    var: ArrayLike | None = None,
+    cov: ArrayLike | None = None,
+    chol: ArrayLike | None = None,
+    precision: ArrayLike | None = None,
+) -> Gaussian:
+    """Check Gaussian state estimates and the true states.
+
+    The excess of a row is ``(NEES - d) / 2`` with the normalised estimation error squared
+    ``NEES = (x - mean)^T C^-1 (x - mean)`` of a d-dimensional state: positive when errors are larger than the
+    covariance says, never below ``-d/2``.
+
+    Parameters
+    ----------
+    x_true : array-like of shape (n,) or (n, d)
+        The true states.
+    mean : array-like, of the shape of x_true
+        The estimates.
+    std, var : float, array-like of shape (d,), or of the shape of x_true
+        Standard deviations, or variances, of independent components.
+    cov : array-like of shape (d, d) or (n, d, d)
+        Covariance matrices, one for all rows or one a row. The lower triangle is used.
+    chol : array-like of shape (d, d) or (n, d, d)
+        Lower triangular factors ``L`` of the covariance, ``C = L L^T``.
+    precision : array-like of shape (d, d) or (n, d, d)
+        Inverses of the covariance matrices. The lower triangle is used.
+
+    Returns
+    -------
+    Predictions
+        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it.
+
+    See Also
+    --------
+    nees : The mean of the normalised errors.
+    density : States that are not Gaussian.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> safecal.gaussian([1.0, -2.0], [0.0, 0.0], std=1.0).ecd
+    0.75
+    >>> safecal.gaussian([[1.0, 2.0]], [[0.0, 0.0]], cov=[[1.0, 0.0], [0.0, 4.0]]).ecd
+    0.0
+    """
+    x, m = state_columns(x_true, mean)
+    form, value = one_spread({"std": std, "var": var, "cov": cov, "chol": chol, "precision": precision})
+    if form in ("std", "var"):
+        return Gaussian(x, m, form, spread_column(value, form, x.shape), None)
+    check = triangular_factor if form == "chol" else covariance_factor
+    matrices = check(value, form, x.shape)
+    shared = None
+    if matrices.ndim == 2:
+        full = np.asarray(matrices, dtype=np.float64)
+        shared = full if form == "chol" else np.asarray(np.linalg.cholesky(full), dtype=np.float64)
+    return Gaussian(x, m, form, matrices, shared)

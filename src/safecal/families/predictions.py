@@ -1,0 +1,234 @@
+"""What every family offers. To add a family, fill in the abstract methods in a file of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .._checks.arrays import block
+from .._checks.columns import choice, weights, whole_number
+from .._checks.message import fail
+from .._types import AnyArray, ArrayLike, FloatArray, Rows
+from ..errors import OptionError
+from ..profile import BETAS, Profile
+from ..scored import Scored
+from ..summary import Summary, summaries, summed
+
+if TYPE_CHECKING:
+    from ..evaluation import Evaluation
+
+__all__ = ["Partition", "Predictions"]
+
+BLOCK = 65_536
+
+# (beta, order of the derivative) -> one value a row
+Partition = Callable[[float, int], FloatArray]
+
+
+class Predictions(ABC):
+    """Checked outcomes and predictions of one family, ready to be scored.
+
+    Build them with `bernoulli`, `categorical`, `gaussian` or `density`. Nothing row-sized is made until it is asked
+    for: sums run over blocks of rows.
+
+    A new family subclasses this, names itself in ``family``, and fills in ``n``, ``_score`` and ``_partition``;
+    `safecal.testing.assert_family_laws` checks the result.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> predictions = safecal.bernoulli([1, 0, 1, 1], [0.8, 0.3, 0.6, 0.9])
+    >>> predictions
+    bernoulli predictions: 4 rows
+    >>> round(predictions.ecd, 4)
+    -0.2283
+    """
+
+    __slots__ = ()
+
+    #: Name of the family, as it stands in tables and documents.
+    family: ClassVar[str]
+    #: What rows can be binned on, the default first; empty when the family has no natural bins.
+    bin_choices: ClassVar[tuple[str, ...]] = ()
+    #: Whether an evaluation makes a table of bins unless told otherwise.
+    binned_by_default: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def _score(self, rows: Rows) -> Scored:
+        """Score some rows; they come as a slice, or as row numbers where `known_value` is not None."""
+
+    @abstractmethod
+    def _partition(self, rows: slice) -> Partition:
+        """Prepare ``log sum p**beta`` and its derivatives of some rows; raise UnavailableError where it is infinite."""
+
+    @property
+    def _block_rows(self) -> int:
+        """Rows that fit comfortably into memory at once."""
+        return BLOCK
+
+    def bin_range(self, bin_on: str) -> tuple[float, float]:
+        """Return the range of the value that rows are binned on; uniform bins cut it into equal parts."""
+        raise fail(
+            OptionError,
+            "bins",
+            f"of {self.family} predictions cannot be uniform: {bin_on} has no bounds",
+            hint='pass `strategy="quantile"`, or edges: `bins=Bins.from_edges([...])`.',
+        )
+
+    def _rows(self, size: int) -> Iterator[slice]:
+        for start in range(0, self.n, size):
+            yield slice(start, min(start + size, self.n))
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Scored]:
+        """Score the rows a block at a time.
+
+        Parameters
+        ----------
+        size : int, default 65536
+            Rows in a block.
+
+        Yields
+        ------
+        Scored
+            The columns of the next rows.
+        """
+        for rows in self._rows(whole_number(size, "size", 1)):
+            yield self._score(rows)
+
+    def score(self) -> Scored:
+        """Score all rows at once.
+
+        Returns
+        -------
+        Scored
+            Columns as long as the data.
+        """
+        return Scored.concatenate(list(self.blocks(self._block_rows)))
+
+    def row_blocks(self) -> Iterator[slice]:
+        """Cut the rows into blocks that fit comfortably into memory."""
+        return self._rows(self._block_rows)
+
+    def known_value(self, bin_on: str, rows: slice) -> FloatArray | None:
+        """Return the value that rows are binned on, where it is known without scoring them."""
+        return None
+
+    def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
+        """Score some rows, and cut out their checked weights."""
+        return self._score(rows), None if weight is None else block(weight, rows)
+
+    def summary(self, weight: ArrayLike | None = None) -> Summary:
+        """Sum all rows.
+
+        Parameters
+        ----------
+        weight : array-like of shape (n,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        Summary
+            Sums that merge with ``+``.
+        """
+        checked = weights(weight, self.n)
+        parts = (self.weighted(rows, checked) for rows in self.row_blocks())
+        return sum((summaries(summed(scored, w))[0] for scored, w in parts), Summary())
+
+    @property
+    def ecd(self) -> float:
+        """Entropic calibration difference in nats: positive over-confident, negative under-confident."""
+        return self.summary().ecd
+
+    def log_partition(self, beta: float, *, deriv: int = 0) -> FloatArray:
+        """Return ``A(beta) = log sum p**beta`` of each row, or a derivative of it.
+
+        The first derivative at 1 is minus the entropy, the second is the varentropy. ``A`` is normalised to be 0 at 1.
+
+        Parameters
+        ----------
+        beta : float
+            Inverse temperature: below 1 the tempered model is less confident.
+        deriv : {0, 1, 2, 3}, default 0
+            Order of the derivative.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One value a row.
+
+        Raises
+        ------
+        UnavailableError
+            Where the sum or integral does not exist.
+        """
+        choice(str(deriv), "deriv", ("0", "1", "2", "3"))
+        parts = [self._partition(rows)(float(beta), deriv) for rows in self.row_blocks()]
+        return np.concatenate(parts)
+
+    def profile(self, weight: ArrayLike | None = None) -> Profile:
+        """Sum the log-partition function on a fixed grid of inverse temperatures.
+
+        Parameters
+        ----------
+        weight : array-like of shape (n,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        Profile
+            Sums that merge with ``+``.
+        """
+        checked = weights(weight, self.n)
+        total = Profile()
+        for rows in self.row_blocks():
+            scored, w = self.weighted(rows, checked)
+            partition = self._partition(rows)
+            impossible = scored.impossible
+            effective = np.where(impossible, 0.0, 1.0 if w is None else w)
+            surprisal = np.where(impossible, 0.0, partition_surprisal(scored))
+            values = [np.dot(effective, partition(beta, 0)) for beta in BETAS]
+            slopes = [np.dot(effective, partition(beta, 1)) for beta in BETAS]
+            total += Profile(
+                len(scored),
+                int(impossible.sum()),
+                float(effective.sum()),
+                float(np.dot(effective, surprisal)),
+                BETAS,
+                tuple(map(float, values)),
+                tuple(map(float, slopes)),
+            )
+        return total
+
+    def evaluate(self, **options: Any) -> Evaluation:
+        """Evaluate these predictions: every metric, the table of bins, groups.
+
+        Parameters
+        ----------
+        **options
+            ``bins``, ``bin_on``, ``strategy``, ``by``, ``sample_weight``, as in `safecal.evaluate`.
+
+        Returns
+        -------
+        Evaluation
+            What `safecal.evaluate` returns.
+        """
+        from ..evaluation import evaluate_predictions
+
+        return evaluate_predictions(self, **options)
+
+    def __repr__(self) -> str:
+        return f"{self.family} predictions: {self.n} rows"
+
+
+def partition_surprisal(scored: Scored) -> FloatArray:
+    """Return the surprisals; only normalised predictions, which have them, have a log-partition."""
+    assert scored.surprisal is not None
+    return scored.surprisal
