@@ -1,0 +1,36 @@
+"""What to paste into a bug report."""
+
+import platform
+import sys
+from importlib import metadata
+
+__all__ = ["show_versions", "version"]
+
+_LIBRARIES = ("safecal", "numpy", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "torch")
+
+
+def version() -> str:
+    """Return the installed version of safecal."""
+    try:
+        return metadata.version("safecal")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def show_versions() -> None:
+    """Print the versions of Python, of the system, and of the libraries safecal works with.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> safecal.show_versions()
+    python ...
+    """
+    lines = [("python", sys.version.split()[0]), ("system", platform.platform())]
+    for name in _LIBRARIES:
+        try:
+            lines.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            lines.append((name, "not installed"))
+    width = max(len(name) for name, _ in lines)
+    print("\n".join(f"{name.ljust(width)}  {value}" for name, value in lines))  # noqa: T201  (its purpose)

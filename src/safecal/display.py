@@ -1,0 +1,152 @@
+"""Tables as text that fits a terminal, and as HTML for notebooks."""
+
+import html
+import math
+from collections.abc import Sequence
+
+from .summary import Summary
+from .table import SIDES, Table
+
+__all__ = [
+    "Metric",
+    "direction",
+    "evaluation_html",
+    "evaluation_text",
+    "metric_rows",
+    "number",
+    "table_html",
+    "table_text",
+]
+
+Cells = list[list[str]]
+Metric = tuple[str, str, str]  # name, value, meaning
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """Return a metric to four decimals; ``N/A`` where it does not exist."""
+    if math.isnan(value):
+        return "N/A"
+    if math.isinf(value):
+        return "+inf" if value > 0 else "-inf"
+    if abs(value) >= 1e6:
+        return f"{value:+.3e}" if signed else f"{value:.3e}"
+    return (
+        f"{value:+.4f}" if signed and abs(value) >= 0.00005 else f"{abs(value) if abs(value) < 0.00005 else value:.4f}"
+    )
+
+
+def direction(ecd: float) -> str:
+    """Say in words what the sign of an ECD means."""
+    if math.isnan(ecd):
+        return "no rows"
+    if math.isinf(ecd):
+        return "an outcome the model called impossible happened"
+    if ecd == 0:
+        return "as surprised as it said it would be"
+    return "over-confident" if ecd > 0 else "under-confident"
+
+
+def _row(
+    label: str, s: Summary, predicted: float, observed: float, reliability: bool, ece: float | None = None
+) -> list[str]:
+    gap = observed - predicted
+    cells = [label, f"{s.n:d}"]
+    if reliability:
+        cells += [
+            number(predicted),
+            number(observed),
+            number(abs(gap) if ece is None else ece),
+            number(gap, signed=True),
+        ]
+    return [*cells, number(s.ecd, signed=True)]
+
+
+def _table_cells(table: Table) -> tuple[list[str], Cells, list[str]]:
+    """Return header, one row a key with its unweighted values, and the weighted sum."""
+    total = table.total
+    reliability = total.sum_predicted is not None
+    header = [table.name, "rows", *(["predicted", "observed", "ECE", "ESCE"] if reliability else []), "ECD"]
+    predicted, observed = table.predicted.tolist(), table.observed.tolist()
+    body = [
+        _row(label, s, p, o, reliability)
+        for label, s, p, o in zip(table.labels, table.summaries, predicted, observed, strict=True)
+    ]
+    means = (total.mean_confidence, total.accuracy) if table.top_label else (total.mean_predicted, total.mean_observed)
+    ece = table.ece() if reliability else None
+    return header, body, _row("weighted sum" if table.bins else "all rows", total, *means, reliability, ece)
+
+
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+
+
+def table_text(table: Table) -> str:
+    """Return a table as aligned text."""
+    header, body, last = _table_cells(table)
+    short = [[row[0] if len(row[0]) <= 24 else row[0][:21] + "...", *row[1:]] for row in [header, *body, last]]
+    lines = _align(short)
+    rule = "-" * len(lines[0])
+    return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
+
+
+def _html_row(cells: Sequence[str], tag: str) -> str:
+    first = f'<th scope="{"col" if tag == "th" else "row"}" style="text-align:left">{html.escape(cells[0])}</th>'
+    scope = ' scope="col"' if tag == "th" else ""
+    rest = "".join(f'<{tag}{scope} style="text-align:right">{html.escape(c)}</{tag}>' for c in cells[1:])
+    return f"<tr>{first}{rest}</tr>"
+
+
+def table_html(table: Table) -> str:
+    """Return a table as HTML; everything from the data is escaped."""
+    header, body, last = _table_cells(table)
+    rows = "".join(_html_row(row, "td") for row in body)
+    return (
+        f"<table><caption>{html.escape('by ' + table.name)}</caption>"
+        f"<thead>{_html_row(header, 'th')}</thead><tbody>{rows}</tbody>"
+        f"<tfoot>{_html_row(last, 'td')}</tfoot></table>"
+    )
+
+
+def metric_rows(s: Summary, bins: Table | None) -> list[Metric]:
+    """Return name, value and meaning of each metric that exists; ``bins`` gives those that need bins."""
+    rows = [("ECD", number(s.ecd, signed=True), f"nat: {direction(s.ecd)}")]
+    if s.n_impossible:
+        rest = f"ECD of the others {number(s.ecd_possible, signed=True)}"
+        rows.append(("impossible", str(s.n_impossible), f"of {s.n} rows had probability 0; {rest}"))
+    if s.numerical_error > 0:
+        rows.append(("numerical", number(s.numerical_error), "standard error of ECD from draws alone"))
+    if s.sum_entropy is not None:
+        rows.append(("NLL", number(s.nll), f"nat, smaller is better; the model expected {number(s.mean_entropy)}"))
+    if bins is not None:
+        over, under = (number(bins.ece(side)) for side in SIDES)
+        rows.append(("ECE", number(bins.ece()), f"over-confident part {over}, under-confident {under}"))
+        rows.append(("ESCE", number(bins.esce(), signed=True), "observed minus predicted"))
+    if s.sum_brier is not None:
+        rows.append(("Brier", number(s.brier), "smaller is better"))
+        rows.append(("accuracy", number(s.accuracy), f"at a mean confidence of {number(s.mean_confidence)}"))
+        if bins is None or bins.top_label:  # otherwise ESCE says the same
+            rows.append(("bias", number(s.bias, signed=True), "observed minus predicted, over all rows"))
+    return rows
+
+
+def evaluation_text(title: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
+    """Return an evaluation as text."""
+    name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
+    lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
+    return "\n".join([title, "", *lines, *(f"\n{table_text(table)}" for table in tables)])
+
+
+def evaluation_html(title: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
+    """Return an evaluation as HTML; everything from the data is escaped."""
+    left, right = 'style="text-align:left"', 'style="text-align:right"'
+    rows = "".join(
+        f'<tr><th scope="row" {left}>{html.escape(a)}</th><td {right}>{html.escape(b)}</td>'
+        f"<td {left}>{html.escape(c)}</td></tr>"
+        for a, b, c in metrics
+    )
+    head = f"<table><caption>{html.escape(title)}</caption><tbody>{rows}</tbody></table>"
+    return f"<div>{head}{''.join(map(table_html, tables))}</div>"

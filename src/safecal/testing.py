@@ -1,0 +1,119 @@
+"""Checks that a family obeys the laws everything else is built on."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .errors import UnavailableError
+from .families.predictions import Predictions
+from .scored import Scored
+from .summary import Summary, summaries, summed
+
+__all__ = ["assert_family_laws"]
+
+
+def assert_family_laws(predictions: Predictions, *, outcomes: Sequence[Predictions] = (), rtol: float = 1e-9) -> None:
+    """Check that predictions obey the laws of the library; for the tests of a family of your own.
+
+    Checked are: blocks of any size give the same rows; the excess is surprisal minus entropy; varentropy is not
+    negative; sums merge; ``A(1) = 0`` for the log-partition function ``A``, and its derivatives at 1 are minus the
+    entropy, the varentropy and minus the third cumulant. With ``outcomes``, by enumeration: if the prediction is
+    right, the excess has mean 0, variance equal to the varentropy, and the third cumulant it claims.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Some predictions of the family, a few rows to a few thousand.
+    outcomes : sequence of Predictions, optional
+        The same predictions, once with each possible outcome in every row. Leave it out for continuous outcomes.
+    rtol : float, default 1e-9
+        Relative tolerance, on the scale ``1 + surprisal + entropy`` of a row.
+
+    Raises
+    ------
+    AssertionError
+        Naming the law that is broken.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> from safecal.testing import assert_family_laws
+    >>> p = [0.1, 0.5, 0.99]
+    >>> both = [safecal.bernoulli([y] * 3, p) for y in (0, 1)]
+    >>> assert_family_laws(safecal.bernoulli([0, 1, 1], p), outcomes=both)
+    """
+    scored = predictions.score()
+    _law(len(scored) == predictions.n, "score() has one row for each prediction")
+    _blocks_agree(predictions, scored)
+    _columns_agree(scored, rtol)
+    _sums_merge(predictions, scored)
+    _partition_agrees(predictions, scored, rtol)
+    if outcomes:
+        _enumeration_agrees(outcomes, rtol)
+
+
+def _law(holds: bool, law: str) -> None:
+    if not holds:
+        raise AssertionError(f"family law broken: {law}")
+
+
+def _close(a: np.ndarray, b: np.ndarray, scale: np.ndarray | float, rtol: float) -> bool:
+    both = np.isfinite(a) & np.isfinite(b)
+    same = np.array_equal(a[~both], b[~both])
+    return same and bool((np.abs(a - b)[both] <= (rtol * scale * np.ones_like(a))[both]).all())
+
+
+def _blocks_agree(predictions: Predictions, scored: Scored) -> None:
+    for size in (1, 7, predictions.n + 1):
+        again = Scored.concatenate(list(predictions.blocks(size)))
+        _law(_close(again.excess, scored.excess, np.abs(scored.excess) + 1.0, 1e-12), "blocks of any size agree")
+
+
+def _columns_agree(scored: Scored, rtol: float) -> None:
+    _law(bool((scored.varentropy >= 0).all()), "varentropy is not negative")
+    _law(not np.isnan(scored.excess).any(), "excess is never NaN")
+    _law((scored.surprisal is None) == (scored.entropy is None), "surprisal and entropy exist together")
+    if scored.surprisal is None or scored.entropy is None:
+        return
+    with np.errstate(invalid="ignore"):
+        scale = 1.0 + np.abs(scored.surprisal) + np.abs(scored.entropy)
+        difference = scored.surprisal - scored.entropy
+    _law(_close(scored.excess, difference, scale, rtol), "excess = surprisal - entropy")
+
+
+def _sums_merge(predictions: Predictions, scored: Scored) -> None:
+    whole = predictions.summary()
+    merged = sum((summaries(summed(block))[0] for block in predictions.blocks(3)), Summary())
+    _law((merged.n, merged.n_impossible) == (whole.n, whole.n_impossible), "counts add up to n")
+    size = float(np.abs(scored.excess[~scored.impossible]).sum())
+    _law(abs(merged.sum_excess - whole.sum_excess) <= 1e-12 * (size + 1e-300), "summaries merge")
+    _law(Summary() + whole == whole == whole + Summary(), "the empty summary changes nothing")
+
+
+def _partition_agrees(predictions: Predictions, scored: Scored, rtol: float) -> None:
+    if scored.entropy is None:
+        return
+    try:
+        a0, a1, a2, a3 = (predictions.log_partition(1.0, deriv=k) for k in range(4))
+    except UnavailableError:
+        return
+    scale = 1.0 + np.abs(scored.entropy)
+    # Probabilities that sum to 1 only up to float32 rounding are used as given, but A is normalised.
+    slack = max(rtol, 1e-5 if scored.confidence is not None else rtol)
+    _law(_close(a0, np.zeros_like(a0), scale, slack), "A(1) = 0")
+    _law(_close(a1, -scored.entropy, scale, slack), "A'(1) = -entropy")
+    _law(_close(a2, scored.varentropy, scale**2, slack), "A''(1) = varentropy")
+    _law(_close(a3, -scored.third_cumulant, scale**3, slack), "A'''(1) = -third cumulant")
+
+
+def _enumeration_agrees(outcomes: Sequence[Predictions], rtol: float) -> None:
+    parts = [p.score() for p in outcomes]
+    weights = np.stack([np.exp(-s.surprisal) for s in parts if s.surprisal is not None])
+    excess = np.stack([np.where(s.impossible, 0.0, s.excess) for s in parts])
+    scale = 1.0 + np.abs(excess * weights).sum(axis=0)
+    first, zero = parts[0], np.zeros(len(parts[0]))
+    _law(_close(weights.sum(axis=0), np.ones_like(zero), 1.0, max(rtol, 1e-6)), "the outcomes are all there are")
+    _law(_close((weights * excess).sum(axis=0), zero, scale, rtol), "mean excess is 0 under calibration")
+    _law(_close((weights * excess**2).sum(axis=0), first.varentropy, scale**2, rtol), "its variance is the varentropy")
+    third = (weights * excess**3).sum(axis=0)
+    _law(_close(third, first.third_cumulant, scale**3, rtol), "its third cumulant is the third cumulant")
