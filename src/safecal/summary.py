@@ -175,7 +175,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document of the sums."""
-        return documents.document("summary", {name: getattr(self, name) for name in _NAMES})
+        return documents.document("summary", {name: _written(getattr(self, name)) for name in _NAMES})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -184,7 +184,11 @@ class Summary:
         missing = [name for name in _NAMES if name not in content]
         if missing:
             raise DocumentError(f"`document` must hold every sum; {', '.join(missing)} missing.")
-        return cls(**{name: content[name] for name in _NAMES})
+        return cls(**{name: float(x) if isinstance(x := content[name], str) else x for name in _NAMES})
+
+
+def _written(value: float | None) -> float | str | None:
+    return None if value is None else documents.number(value)
 
 
 _NAMES = tuple(f.name for f in fields(Summary))
@@ -235,7 +239,8 @@ def summed(
 
     ``index`` numbers the key of each row, or tells the runs of rows sorted by key. Arrays of the same keys add up.
     """
-    columns = {name: c for name, c in _information(scored, weight).items() if c is not None}
+    with np.errstate(over="ignore"):  # the square of an excess beyond 1e154 is infinite; the excess itself is not
+        columns = {name: c for name, c in _information(scored, weight).items() if c is not None}
     for name in _ALL_ROWS:
         column = getattr(scored, name)
         if column is not None:

@@ -53,19 +53,25 @@ def from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
 
 
 def from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:
-    """Return the per-row numbers of an (n, K) block of logits; the block is overwritten.
+    """Return the per-row numbers of an (n, K) block of logits.
 
     ``infinite`` says whether some logit may be -inf.
     """
     i = np.arange(len(z))
     top = z.argmax(axis=1)
-    d = np.subtract(z, z[i, top][:, None], out=z)  # -d, in the notation above
+    z_top = z[i, top][:, None]
+    with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
+        d = z - z_top  # -d, in the notation above
     u = np.exp(d)
     impossible = np.isneginf(d[i, y]) if infinite else None
     if infinite:
         d[np.isneginf(d)] = 0.0
     u[i, top] = 0.0
     rest = u.sum(axis=1)
+    sharp = np.flatnonzero(rest < 1e-20)
+    if sharp.size:  # there exp turns the rounding of a large gap into a relative error: put back what was lost
+        u[sharp] *= 1.0 + _rounding(z[sharp], z_top[sharp], d[sharp])
+        rest[sharp] = u[sharp].sum(axis=1)
     weighted = np.vecdot(u, d)
     square = np.vecdot(u, u)
     total = 1.0 + rest
@@ -83,9 +89,17 @@ def from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:
     d -= dbar[:, None]
     u *= d
     varentropy = np.vecdot(u, d) / total
-    np.multiply(d, d, out=d)
+    u *= d  # not d * d, which overflows for logits beyond 1e154
     third = -np.vecdot(u, d) / total
     return Rows(excess, varentropy, third, surprisal, log_total - dbar, brier, 1.0 / total, top)
+
+
+def _rounding(a: FloatArray, b: FloatArray, difference: FloatArray) -> FloatArray:
+    """Return ``(a - b) - difference`` exactly, for the rounded difference; 0 where something is infinite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        back = difference - a
+        lost = (a - (difference - back)) - (b + back)
+    return np.where(np.isfinite(lost), lost, 0.0)
 
 
 def log_partition(d: FloatArray, beta: float, deriv: int) -> FloatArray:

@@ -60,8 +60,7 @@ class Categorical(Predictions):
     def _kernel_rows(self, rows: slice) -> kernel.Rows:
         if not self.logits:
             return kernel.from_probabilities(self._probabilities(rows), self.happened[rows])
-        z = np.array(self.values[rows], dtype=np.float64, order="C")  # a copy: the kernel overwrites it
-        return kernel.from_logits(z, self.happened[rows], self.infinite)
+        return kernel.from_logits(block(self.values, rows), self.happened[rows], self.infinite)
 
     def _score(self, rows: Rows) -> Scored:
         assert isinstance(rows, slice)
