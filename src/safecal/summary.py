@@ -184,7 +184,8 @@ class Summary:
         missing = [name for name in _NAMES if name not in content]
         if missing:
             raise DocumentError(f"`document` must hold every sum; {', '.join(missing)} missing.")
-        return cls(**{name: float(x) if isinstance(x := content[name], str) else x for name in _NAMES})
+        values: dict[str, Any] = {name: float(x) if isinstance(x := content[name], str) else x for name in _NAMES}
+        return cls(**values)
 
 
 def _written(value: float | None) -> float | str | None:

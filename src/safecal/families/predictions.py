@@ -118,11 +118,39 @@ class Predictions(ABC):
         return self._rows(self._block_rows)
 
     def known_value(self, bin_on: str, rows: slice) -> FloatArray | None:
-        """Return the value that rows are binned on, where it is known without scoring them."""
+        """Return the value that rows are binned on, where it is known without scoring them.
+
+        Parameters
+        ----------
+        bin_on : str
+            One of ``bin_choices``.
+        rows : slice
+            Which rows.
+
+        Returns
+        -------
+        ndarray or None
+            One value a row. A family that returns them must score rows by their numbers, too.
+        """
         return None
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
-        """Score some rows, and cut out their checked weights."""
+        """Score some rows, and cut out their weights.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            Which rows; numbers where `known_value` is not None.
+        weight : ndarray of shape (n,) or None
+            Checked weights of all rows.
+
+        Returns
+        -------
+        scored : Scored
+            Columns of these rows.
+        weight : ndarray or None
+            Their weights.
+        """
         return self._score(rows), None if weight is None else block(weight, rows)
 
     def summary(self, weight: ArrayLike | None = None) -> Summary:

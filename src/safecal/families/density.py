@@ -1,0 +1,249 @@
+"""Any density: a distribution of SciPy or torch, or an unnormalised log-density with a sampler."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from .._checks.columns import whole_number
+from .._checks.densities import (
+    drawn_log_density,
+    generator,
+    one_prediction,
+    outcome_log_density,
+    outcomes,
+    row_values,
+)
+from .._types import ArrayLike, FloatArray, Rows
+from ..errors import UnavailableError
+from ..scored import Scored
+from .distributions import Integral, Law, adapt
+from .moments import Cumulants, Moments
+from .predictions import BLOCK, Partition, Predictions
+
+__all__ = ["density"]
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Density(Predictions):
+    """Checked predictions by densities, scored when they were made."""
+
+    family: ClassVar[str] = "density"
+    bin_choices: ClassVar[tuple[str, ...]] = ("entropy",)
+
+    excess: FloatArray
+    varentropy: FloatArray
+    third_cumulant: FloatArray
+    surprisal: FloatArray | None
+    entropy: FloatArray | None
+    numerical_variance: FloatArray | None
+    method: str  # "formula", "quadrature", "summation" or "draws"
+    draws: int | None
+    integral: Integral | None
+
+    @property
+    def n(self) -> int:
+        return len(self.excess)
+
+    @property
+    def _block_rows(self) -> int:
+        # The columns exist already, and an integral is taken of all rows at once.
+        return max(BLOCK, self.n)
+
+    def bin_range(self, bin_on: str) -> tuple[float, float]:
+        if self.entropy is None:
+            raise UnavailableError("rows cannot be binned on entropy: an unnormalised density has none.")
+        return Predictions.bin_range(self, bin_on)
+
+    def _score(self, rows: Rows) -> Scored:
+        def part(column: FloatArray | None) -> FloatArray | None:
+            return None if column is None else column[rows]
+
+        return Scored(
+            self.excess[rows],
+            self.varentropy[rows],
+            self.third_cumulant[rows],
+            part(self.surprisal),
+            part(self.entropy),
+            numerical_variance=part(self.numerical_variance),
+        )
+
+    def _partition(self, rows: slice) -> Partition:
+        if self.integral is None:
+            reason = "unnormalised" if self.entropy is None else "known by its draws only"
+            raise UnavailableError(f"log_partition does not exist for a density that is {reason}.")
+        at = self.integral.open()
+        latest: dict[float, Cumulants] = {}
+
+        def value(beta: float, deriv: int) -> FloatArray:
+            if beta not in latest:
+                found = at(beta)
+                latest.clear()
+                latest[beta] = found
+            return np.broadcast_to(latest[beta][deriv], (self.n,))[rows].astype(np.float64)
+
+        return value
+
+    def __repr__(self) -> str:
+        method = self.method if self.draws is None else f"{self.method}: {self.draws}"
+        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} ({method})"
+
+
+class _Drawn(NamedTuple):
+    """Moments of log f over fresh draws, one value a row each."""
+
+    mean: FloatArray
+    varentropy: FloatArray
+    third_cumulant: FloatArray
+
+
+def _drawn(
+    log_density: Callable[[FloatArray], FloatArray], draw: Callable[[], FloatArray], n: int, draws: int
+) -> _Drawn:
+    moments = Moments(n)
+    for _ in range(draws):
+        moments.add(np.zeros((1, n)), log_density(draw())[None, :])
+    s = float(draws)
+    unbiased = s * s / ((s - 1.0) * (s - 2.0))
+    return _Drawn(moments.mean, moments.second * s / (s - 1.0), -unbiased * moments.third)
+
+
+def _integrated(law: Law) -> tuple[Integral, Cumulants] | None:
+    """Return the first integral that can be taken, and its value at beta = 1."""
+    for integral in law.integrals:
+        try:
+            found = integral.open()(1.0)
+        except UnavailableError:
+            continue
+        if all(np.isfinite(column).all() for column in found):
+            return integral, found
+    return None
+
+
+def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> Density:
+    n = len(x)
+    rule = "one log-density for each row of `x_true`"
+    found = outcome_log_density(row_values(law.log_density(x), (n,), "dist", rule), "dist")
+    surprisal = -found
+    integrated = _integrated(law)
+    if integrated is not None:
+        integral, at_one = integrated
+        entropy, varentropy, third = (
+            np.array(np.broadcast_to(c, (n,))) for c in (-at_one.mean, np.maximum(at_one.variance, 0.0), -at_one.third)
+        )
+        return Density(
+            surprisal - entropy, varentropy, third, surprisal, entropy, None, integral.method, None, integral
+        )  # fmt: skip
+
+    def log_density(values: FloatArray) -> FloatArray:
+        return drawn_log_density(law.log_density(values), "dist")
+
+    drawn = _drawn(log_density, lambda: law.draw(rng), n, draws)
+    known = law.entropy is not None
+    entropy = np.array(np.broadcast_to(law.entropy, (n,))) if law.entropy is not None else -drawn.mean
+    variance = None if known else drawn.varentropy / draws
+    return Density(
+        surprisal - entropy, drawn.varentropy, drawn.third_cumulant, surprisal, entropy, variance, "draws", draws, None
+    )  # fmt: skip
+
+
+def _from_pair(
+    log_density: Callable[[FloatArray], Any],
+    sampler: Callable[[np.random.Generator], Any],
+    x: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
+) -> Density:
+    n, rule = len(x), "one value for each row"
+    found = outcome_log_density(row_values(log_density(x), (n,), "log_density", rule), "log_density").copy()
+
+    def at(values: FloatArray) -> FloatArray:
+        return drawn_log_density(row_values(log_density(values), (n,), "log_density", rule), "log_density")
+
+    def draw() -> FloatArray:
+        return row_values(sampler(rng), x.shape, "sampler", "one draw for each row, shaped like `x_true`")
+
+    drawn = _drawn(at, draw, n, draws)
+    variance = drawn.varentropy / draws
+    return Density(
+        drawn.mean - found, drawn.varentropy, drawn.third_cumulant, None, None, variance, "draws", draws, None
+    )  # fmt: skip
+
+
+def density(
+    x_true: ArrayLike,
+    dist: Any = None,
+    *,
+    log_density: Callable[[FloatArray], Any] | None = None,
+    sampler: Callable[[np.random.Generator], Any] | None = None,
+    draws: int = 64,
+    rng: Any = None,
+) -> Density:
+    """Check predictions by any density or discrete distribution, and their outcomes.
+
+    The excess of a row is ``E[log f(X)] - log f(x)``: large when the outcome fell where the density is lower than at
+    its own draws, negative when it fell nearer the peak than they do, 0 on average for a calibrated model. An outcome
+    of density 0 has excess ``+inf``. The expectation is taken, in this order, by formula, by quadrature or summation,
+    or over fresh draws for each row; the attribute ``method`` says which it was. Draws add a variance of
+    ``varentropy / draws`` to each row, which `Summary.numerical_error` reports.
+
+    Parameters
+    ----------
+    x_true : array-like of shape (n,) or (n, ...)
+        What happened: one number a row, or an array a row for a distribution of several variables.
+    dist : distribution, optional
+        A frozen distribution of ``scipy.stats``, a new-style one such as ``scipy.stats.Normal``, or one of
+        ``torch.distributions``. Either one for all rows, or, of one variable or of torch, with parameters of length n.
+    log_density : callable, optional
+        ``log_density(x)`` returns a value for each row of ``x``, an array shaped like ``x_true``. A constant may be
+        missing: the density need not be normalised, and may be so differently in each row. Surprisal, entropy and NLL
+        are then absent.
+    sampler : callable, optional
+        ``sampler(rng)`` returns one fresh draw for each row, shaped like ``x_true``; to go with ``log_density``. It is
+        called ``draws`` times. Draws shared by the rows would make their excesses dependent.
+    draws : int, default 64
+        Draws for each row, where draws are needed; at least 3.
+    rng : None, int or numpy.random.Generator, optional
+        Where draws come from.
+
+    Returns
+    -------
+    Predictions
+        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it.
+
+    See Also
+    --------
+    gaussian : Gaussian states, given by mean and covariance.
+    categorical : Outcomes that are one of K classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> from scipy import stats
+    >>> x_true = np.array([0.3, -2.9, 1.2])
+    >>> predictions = safecal.density(x_true, stats.norm(loc=[0.0, -1.0, 1.0], scale=1.0))
+    >>> predictions
+    density predictions: 3 rows (formula)
+    >>> round(predictions.ecd, 4)
+    0.1233
+
+    Only the shape of the density is known, and how to draw from it:
+
+    >>> predictions = safecal.density(
+    ...     x_true, log_density=lambda x: -np.abs(x), sampler=lambda rng: rng.laplace(size=3), draws=1000, rng=0
+    ... )
+    >>> predictions
+    density predictions: 3 rows (draws: 1000)
+    >>> round(predictions.ecd, 2), round(predictions.summary().numerical_error, 3)
+    (0.46, 0.018)
+    """
+    x = outcomes(x_true)
+    one_prediction(dist, log_density, sampler)
+    count = whole_number(draws, "draws", 3)
+    source = generator(rng)
+    if log_density is not None and sampler is not None:
+        return _from_pair(log_density, sampler, x, count, source)
+    return _from_law(adapt(dist, x), x, count, source)

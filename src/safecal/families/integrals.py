@@ -1,0 +1,222 @@
+"""Expectations over a density: a double-exponential rule on quantiles, or a sum over a discrete support.
+
+Both go through weighted outcomes and give, for any ``beta``, the log of the integral of ``f**beta`` and the moments of
+``log f`` under the tempered density.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from .._types import FloatArray
+from ..errors import UnavailableError
+from .moments import Cumulants, Moments
+
+__all__ = ["Quadrature", "Summation"]
+
+_BATCH = 1 << 17  # elements evaluated at once
+_HELD = 1 << 22  # elements kept between one beta and the next
+_LOW, _NARROW, _WIDE = -3.75, 4.0, 6.5  # of t; quantiles down to 1e-24, or down to 1e-300
+_LEVELS = 7  # the step is 1/4, halved at each level
+_GOAL, _ENOUGH = 1e-8, 1e-5  # change at which to stop; at which the last level will do (a density with a kink)
+
+# ((k, 1) probabilities, whether they are counted from the top) -> pairs of a log-weight (rows,) and (k, rows) values of
+# log f at those quantiles: one pair, or one for each component of a mixture.
+QuantileDensity = Callable[[FloatArray, bool], Iterable[tuple[FloatArray, FloatArray]]]
+# (k, rows) or (k, 1) outcomes -> (k, rows) values of log f
+MassFunction = Callable[[FloatArray], FloatArray]
+# Which tail of which component, (k, rows) log-weights (-inf where log f is unusable), (k, rows) values of log f
+Nodes = tuple[tuple[bool, int], FloatArray, FloatArray]
+
+
+def _unreachable(name: str, beta: float) -> UnavailableError:
+    what = "entropy" if beta == 1.0 else f"log_partition at beta = {beta!r}"
+    return UnavailableError(f"{what} of {name} cannot be computed: it is infinite, or its tails are out of reach.")
+
+
+def _change(new: Cumulants, old: Cumulants) -> float:
+    scale = (1.0, 1.0 + np.abs(new.mean), 1.0 + new.variance, 1.0 + np.abs(new.third) + new.variance**1.5)
+    worst = 0.0
+    for a, b, s in zip(new, old, scale, strict=True):
+        worst = max(worst, float(np.max(np.abs(a - b) / s)))
+    return worst if np.isfinite(worst) else np.inf
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Quadrature:
+    """Expectations over a continuous density of one variable, through its quantiles.
+
+    ``E g(X)`` is the integral of ``g(quantile(u))`` over (0, 1), in two halves so that both tails are resolved. With
+    ``u = exp(-w)/2`` and ``w = exp(t - exp(-t))``, the trapezoidal rule in ``t`` converges exponentially even where
+    ``log f`` or a power of ``f`` is singular at the ends. The step is halved until nothing changes.
+    """
+
+    name: str
+    rows: int
+    log_density: QuantileDensity
+    log_scale: FloatArray  # of the outcomes: the densities above are those of an outcome divided by its scale
+
+    method = "quadrature"
+
+    def open(self) -> Callable[[float], Cumulants]:
+        """Return the function from beta to the cumulants; it keeps the nodes as long as it lives."""
+        held: dict[tuple[bool, int], list[Nodes]] = {}
+
+        def nodes(wide: bool, level: int) -> Iterable[Nodes]:
+            size = (_WIDE - _LOW) * 4 * 2**level * self.rows
+            if size > _HELD:
+                return self._nodes(wide, level)
+            if (wide, level) not in held:
+                held[wide, level] = list(self._nodes(wide, level))
+            return held[wide, level]
+
+        def at(beta: float) -> Cumulants:
+            with np.errstate(all="ignore"):  # what overflows does not converge, and is refused
+                return self._at(beta, nodes)
+
+        return at
+
+    def _at(self, beta: float, nodes: Callable[[bool, int], Iterable[Nodes]]) -> Cumulants:
+        wide = beta < 1.0
+        moments, found, change = Moments(self.rows), None, np.inf
+        edges: dict[tuple[bool, int], FloatArray] = {}
+        for level in range(_LEVELS):
+            for tail, log_weight, log_f in nodes(wide, level):
+                term = np.where(np.isneginf(log_weight), -np.inf, log_weight + (beta - 1.0) * log_f)
+                moments.add(term, log_f)
+                if level == 0:
+                    edges[tail] = _last_term(term, edges.get(tail))
+            before, found = found, moments.cumulants()
+            found = found._replace(value=found.value + np.log(0.25 / 2**level))
+            if before is None:
+                lost = np.max(list(edges.values()), axis=0) + np.log(0.25) - found.value
+                if not (lost <= np.log(_ENOUGH)).all():
+                    raise _unreachable(self.name, beta)
+                continue
+            change = _change(found, before)
+            if level >= 2 and change <= _GOAL:
+                break
+        assert found is not None
+        missing = float(np.abs(found.value).max()) if beta == 1.0 else 0.0  # the total weight must be 1
+        if not (change <= _ENOUGH and missing <= _ENOUGH):
+            raise _unreachable(self.name, beta)
+        return found._replace(value=found.value + (1.0 - beta) * self.log_scale, mean=found.mean - self.log_scale)
+
+    def _nodes(self, wide: bool, level: int) -> Iterator[Nodes]:
+        """Yield the nodes of one level from the median outward, in both directions."""
+        step = 0.25 / 2**level
+        t = np.arange(_LOW, (_WIDE if wide else _NARROW) + step / 2.0, step)
+        t = t if level == 0 else t[1::2]
+        w = np.exp(t - np.exp(-t))
+        u = np.exp(-w) / 2.0
+        log_weight = -w - np.log(2.0) + t - np.exp(-t) + np.log1p(np.exp(-t))
+        size = max(1, _BATCH // self.rows)
+        for upper in (False, True):
+            for start in range(0, len(u), size):
+                part = slice(start, start + size)
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # far tails overflow; what is not finite is left out
+                    found = list(self.log_density(u[part, None], upper))
+                for number, (share, log_f) in enumerate(found):
+                    usable = np.isfinite(log_f) & np.ones((1, self.rows), dtype=bool)
+                    weight = np.where(usable, log_weight[part, None] + share, -np.inf)
+                    yield (upper, number), weight, np.where(usable, log_f, 0.0)
+
+
+def _last_term(term: FloatArray, before: FloatArray | None) -> FloatArray:
+    """Return the outermost usable term of each row so far: what the tail beyond it may add."""
+    usable = ~np.isneginf(term)
+    last = len(term) - 1 - usable[::-1].argmax(axis=0)
+    here = np.take_along_axis(term, last[None, :], axis=0)[0]
+    return np.where(usable.any(axis=0), here, np.inf if before is None else before)
+
+
+_TERMS = 1 << 21  # of one sum
+_WORK = 1 << 26  # of all rows together
+_NEGLIGIBLE = -39.0  # e**-39 is 1e-17
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Summation:
+    """Expectations over a discrete distribution on the integers from ``low`` to ``high``, or over listed ``support``.
+
+    A short support is summed whole; a long or infinite one outward from ``centre``, in blocks that double, until a
+    block adds nothing in any row.
+    """
+
+    name: str
+    rows: int
+    log_mass: MassFunction
+    low: FloatArray
+    high: FloatArray
+    centre: FloatArray
+    support: FloatArray | None = None
+
+    method = "summation"
+
+    def open(self) -> Callable[[float], Cumulants]:
+        """Return the function from beta to the cumulants; it keeps the terms as long as it lives."""
+        held: dict[tuple[float, int], FloatArray] = {}
+
+        def terms(sign: float, start: int, stop: int) -> FloatArray:
+            if (sign, start) in held:
+                return held[sign, start]
+            found = self._terms(sign, start, stop)
+            if sum(part.size for part in held.values()) + found.size <= _HELD:
+                held[sign, start] = found
+            return found
+
+        return lambda beta: self._at(beta, terms)
+
+    def _at(self, beta: float, terms: Callable[[float, int, int], FloatArray]) -> Cumulants:
+        moments = Moments(self.rows)
+        for sign in (1.0, -1.0):
+            self._outward(moments, beta, sign, terms)
+        found = moments.cumulants()
+        if not np.isfinite(found.value).all() or (beta == 1.0 and np.abs(found.value).max() > _ENOUGH):
+            raise _unreachable(self.name, beta)
+        return found
+
+    def _outward(
+        self, moments: Moments, beta: float, sign: float, terms: Callable[[float, int, int], FloatArray]
+    ) -> None:
+        """Sum from the centre to one end of the support."""
+        remaining = self._remaining(sign)
+        whole = self.support is not None or remaining <= 1024
+        size = max(1, _BATCH // self.rows)
+        done, block = 0, 64
+        while done < remaining:
+            if not whole and done >= min(_TERMS, _WORK // self.rows):
+                raise _unreachable(self.name, beta)
+            largest = np.full(self.rows, -np.inf)
+            until = int(min(done + block, remaining))
+            for start in range(done, until, size):
+                log_f = terms(sign, start, min(start + size, until))
+                term = np.where(np.isneginf(log_f), -np.inf, beta * log_f)
+                moments.add(term, log_f)
+                largest = np.maximum(largest, term.max(axis=0))
+            done = until
+            if not whole and (largest + np.log(block) - moments.log_total <= _NEGLIGIBLE).all():
+                return
+            block *= 2
+
+    def _remaining(self, sign: float) -> float:
+        if self.support is not None:
+            return len(self.support) if sign > 0.0 else 0
+        end, first = (self.high, self.centre) if sign > 0.0 else (self.low, self.centre - 1.0)
+        return float(np.max(sign * (end - first))) + 1.0
+
+    def _terms(self, sign: float, start: int, stop: int) -> FloatArray:
+        """Return log f of some outcomes, counted from the centre; -inf outside the support."""
+        if self.support is not None:
+            log_f = self.log_mass(self.support[start:stop, None])
+        else:
+            k = self.centre + sign * np.arange(start, stop)[:, None] - (sign < 0.0)
+            inside = (k >= self.low) & (k <= self.high)
+            log_f = np.where(inside, self.log_mass(np.clip(k, self.low, self.high)), -np.inf)
+        return np.broadcast_to(log_f, (stop - start, self.rows))
