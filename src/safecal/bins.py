@@ -1,5 +1,6 @@
 """Which bin a row belongs to: exactly one."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -7,12 +8,12 @@ from typing import Any, Self, final
 import numpy as np
 
 from . import documents
-from ._checks.arrays import as_numbers, refuse
+from ._checks.arrays import as_numbers, not_empty, refuse
 from ._checks.columns import whole_number
 from ._checks.message import fail, show
 from ._kernels.sums import uniform_index
 from ._types import ArrayLike, FloatArray, IndexArray
-from .errors import BinsError
+from .errors import BinsError, MissingValueError
 
 __all__ = ["Bins"]
 
@@ -58,14 +59,17 @@ class Bins:
         Bins
             The bins.
         """
-        count = whole_number(bins, "bins", 1)
+        count = whole_number(bins, "bins", 1, BinsError)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise fail(BinsError, "low", "must be finite and smaller than `high`", got=f"{show(low)} and {show(high)}")
         return cls(tuple(low + (high - low) * (k / count) for k in range(count)) + (high,))
 
     @classmethod
     def quantile(cls, values: ArrayLike, bins: int = 10) -> Self:
         """Cut at the quantiles of ``values``, so that bins hold about as many rows each.
 
-        Edges are values that occur. Equal values stay together, so there are fewer bins when there are many ties.
+        Edges are values that occur. Equal values stay together, so there are fewer bins when there are many ties;
+        when the largest value has a bin to itself, that bin is ``[a, a]``.
 
         Parameters
         ----------
@@ -79,13 +83,13 @@ class Bins:
         Bins
             The bins.
         """
-        count = whole_number(bins, "bins", 1)
-        column = np.asarray(as_numbers(values, "values"), dtype=np.float64)
-        cuts = np.quantile(column, np.linspace(0.0, 1.0, count + 1), method="inverted_cdf")
-        edges = np.unique(cuts)
-        if len(edges) == 1:
-            edges = np.repeat(edges, 2)  # every value is the same: one bin that holds just it
-        return cls(tuple(edges.tolist()))
+        count = whole_number(bins, "bins", 1, BinsError)
+        column = np.sort(np.asarray(as_numbers(values, "values"), dtype=np.float64), axis=None)
+        not_empty(column, "values")
+        if np.isnan(column[-1]):  # NaN sorts last
+            raise fail(MissingValueError, "values", "must not be NaN")
+        starts = column[[len(column) * k // count for k in range(count)]]
+        return cls((*np.unique(starts).tolist(), float(column[-1])))
 
     @classmethod
     def from_edges(cls, edges: ArrayLike) -> Self:
@@ -119,7 +123,8 @@ class Bins:
             hint = "add edges that cover every value; `-inf` and `inf` are allowed."
             raise refuse(column, "values", lambda x: ~((x >= low) & (x <= high)), BinsError, rule, hint)
         edges: FloatArray = np.array(self.edges)
-        if len(self) >= 2 and self.edges == type(self).uniform(len(self), self.edges[0], self.edges[-1]).edges:
+        bounded = -math.inf < self.edges[0] < self.edges[-1] < math.inf
+        if bounded and len(self) >= 2 and self.edges == type(self).uniform(len(self), *self.edges[:: len(self)]).edges:
             return uniform_index(column, edges)
         found = np.searchsorted(edges, column, side="right") - 1
         return np.minimum(found, len(self) - 1)
@@ -132,4 +137,4 @@ class Bins:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        return cls(tuple(float(edge) for edge in documents.body("bins", document)["edges"]))
+        return cls(tuple(float(edge) for edge in documents.body("bins", document, ("edges",))["edges"]))

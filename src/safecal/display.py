@@ -87,7 +87,11 @@ def _align(rows: Sequence[Sequence[str]]) -> list[str]:
 def table_text(table: Table) -> str:
     """Return a table as aligned text."""
     header, body, last = _table_cells(table)
-    short = [[row[0] if len(row[0]) <= 24 else row[0][:21] + "...", *row[1:]] for row in [header, *body, last]]
+    names = ["".join(c if c.isprintable() else ascii(c)[1:-1] for c in row[0]) for row in [header, *body, last]]
+    short = [
+        [name if len(name) <= 24 else name[:21] + "...", *row[1:]]
+        for name, row in zip(names, [header, *body, last], strict=True)
+    ]
     lines = _align(short)
     rule = "-" * len(lines[0])
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])

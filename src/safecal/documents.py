@@ -1,6 +1,7 @@
 """JSON documents: what is written carries its kind and version, what is read is checked for both."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .errors import DocumentError
@@ -15,8 +16,8 @@ def document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": f"safecal.{kind}", "version": SCHEMA_VERSION, **content}
 
 
-def body(kind: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check kind and version, and return the document."""
+def body(kind: str, content: Mapping[str, Any], names: Iterable[str] = ()) -> Mapping[str, Any]:
+    """Check kind, version and that each of ``names`` is there, and return the document."""
     if not isinstance(content, Mapping) or content.get("kind") != f"safecal.{kind}":
         found = content.get("kind") if isinstance(content, Mapping) else type(content).__name__
         raise DocumentError(f"`document` must be a safecal.{kind} document; got {found!r}.")
@@ -25,11 +26,16 @@ def body(kind: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
             f"`document` must be of version {SCHEMA_VERSION}; got {content.get('version')!r}.\n\n"
             "Hint: it was written by another release of safecal; read it with that one."
         )
+    missing = [name for name in names if name not in content]
+    if missing:
+        raise DocumentError(f"`document` must be a whole safecal.{kind} document; it lacks {', '.join(missing)}.")
     return content
 
 
 def plain(value: Any) -> Any:
-    """Return a key as JSON can hold it: tuples become lists."""
+    """Return a key as JSON can hold it: tuples become lists, infinite edges text."""
+    if isinstance(value, float) and math.isinf(value):
+        return str(value)
     return [plain(v) for v in value] if isinstance(value, tuple) else value
 
 

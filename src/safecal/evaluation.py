@@ -157,7 +157,7 @@ class Evaluation:
         Evaluation
             Equal to the one that was written.
         """
-        content = documents.body("evaluation", document)
+        content = documents.body("evaluation", document, ("family", "summary", "bins", "groups"))
         bins, groups = content["bins"], content["groups"]
         return cls(
             content["family"],
@@ -193,7 +193,7 @@ def classifier(
     values, name = one_form(y_prob, logits)
     if values.ndim == 2 and values.shape[1] == 1:
         rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-        hint = f"if it is the probability of the positive class, pass `{name}[:, 0]`."
+        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`."
         raise fail(ShapeError, name, rule, got=f"shape {values.shape}", hint=hint)
     if values.ndim not in (1, 2):
         rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
@@ -311,7 +311,7 @@ def evaluate_predictions(
     sample_weight: ArrayLike | None = None,
 ) -> Evaluation:
     """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
-    if bins == "auto":
+    if isinstance(bins, str) and bins == "auto":
         wanted = predictions.binned_by_default or bin_on is not None or strategy != "uniform"
         bins = 10 if wanted else None
     splits = []
@@ -321,7 +321,7 @@ def evaluate_predictions(
         splits.append(by_group(predictions, by))
     if not splits:
         return Evaluation(predictions.family, predictions.summary(sample_weight), None, None)
-    tables = tabulate(predictions, splits, weights(sample_weight, predictions.n))
+    tables = tabulate(predictions, splits, weights(sample_weight, predictions.n, predictions.outcome))
     return Evaluation(
         predictions.family,
         tables[0].total,

@@ -1,7 +1,7 @@
 """Sums of the log-partition function on a grid of inverse temperatures. They merge with ``+``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self, final
 
 import numpy as np
@@ -102,7 +102,7 @@ class Profile:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("profile", document)
+        content = documents.body("profile", document, (f.name for f in fields(cls)))
         return cls(
             content["n"],
             content["n_impossible"],

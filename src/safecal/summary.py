@@ -10,7 +10,7 @@ import numpy as np
 from . import documents
 from ._kernels.sums import Runs, column_sums, counts
 from ._types import FloatArray, IndexArray
-from .errors import DocumentError, MergeError
+from .errors import MergeError
 from .scored import Scored
 
 __all__ = ["Summary", "summaries", "summed"]
@@ -180,10 +180,7 @@ class Summary:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("summary", document)
-        missing = [name for name in _NAMES if name not in content]
-        if missing:
-            raise DocumentError(f"`document` must hold every sum; {', '.join(missing)} missing.")
+        content = documents.body("summary", document, _NAMES)
         values: dict[str, Any] = {name: float(x) if isinstance(x := content[name], str) else x for name in _NAMES}
         return cls(**values)
 

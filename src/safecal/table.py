@@ -154,6 +154,9 @@ class Table:
             merged[key] = merged.get(key, Summary()) + summary
         return type(self)(self.name, tuple(merged), tuple(merged.values()), self.bins, self.top_label)
 
+    def __radd__(self, other: object) -> Self:
+        return self if other == 0 else NotImplemented  # so that sum() works
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; keys keep their order."""
         rows = [{"key": documents.plain(k), "summary": s.to_dict()} for k, s in self.items()]
@@ -163,7 +166,7 @@ class Table:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("table", document)
+        content = documents.body("table", document, ("name", "rows", "bins", "top_label"))
         rows = content["rows"]
         bins = None if content["bins"] is None else Bins.from_dict(content["bins"])
         keys = bin_keys(bins) if bins is not None else tuple(_key(row["key"]) for row in rows)

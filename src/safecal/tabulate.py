@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from ._checks.columns import choice, group_codes
-from ._checks.message import fail
+from ._checks.message import fail, show
 from ._kernels.sums import runs
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from .bins import Bins
@@ -67,7 +67,7 @@ def bins_for(predictions: Predictions, bins: int | Bins | str, bin_on: str | Non
         return bins, on
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer):
         hint = "for edges pass `bins=Bins.from_edges(edges)`."
-        raise fail(BinsError, "bins", "must be a number of bins or a Bins", got=f"a {type(bins).__name__}", hint=hint)
+        raise fail(BinsError, "bins", "must be a number of bins or a Bins", got=show(bins), hint=hint)
     if strategy == "quantile":
         return Bins.quantile(np.concatenate([_values(s, on) for s in predictions.blocks()]), int(bins)), on
     return Bins.uniform(int(bins), *predictions.bin_range(on)), on
@@ -83,9 +83,11 @@ def _values(scored: Scored, bin_on: str) -> FloatArray:
 def by_bin(predictions: Predictions, bins: Bins, bin_on: str) -> Split:
     """Split rows by bin."""
     low, high = bins.edges[0], bins.edges[-1]
+    most = predictions.bin_range(bin_on)[1] if predictions.binned_by_default else math.inf
 
     def index(scored: Scored, rows: Rows) -> IndexArray:
-        values = _values(scored, bin_on)
+        # Rows that sum to 1 up to rounding have entropies that exceed their own bound by as much.
+        values = np.minimum(_values(scored, bin_on), most)
         if bin_on == "entropy" and math.isfinite(high):  # the last digit of an entropy may exceed its own bound
             slack = 1e-12 * max(abs(low), abs(high))
             values = np.where((values > high) & (values <= high + slack), high, values)
@@ -102,7 +104,7 @@ def by_bin(predictions: Predictions, bins: Bins, bin_on: str) -> Split:
 
 def by_group(predictions: Predictions, by: ArrayLike) -> Split:
     """Split rows by the values of a column, or of several."""
-    name, keys, codes = group_codes(by, predictions.n)
+    name, keys, codes = group_codes(by, predictions.n, predictions.outcome)
     top = "probability" not in predictions.bin_choices
     return Split(
         len(keys),

@@ -1,6 +1,7 @@
 """Checks that a family obeys the laws everything else is built on."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 
@@ -44,6 +45,7 @@ def assert_family_laws(predictions: Predictions, *, outcomes: Sequence[Predictio
     """
     scored = predictions.score()
     _law(len(scored) == predictions.n, "score() has one row for each prediction")
+    _law(not np.isnan(scored.excess).any(), "excess is never NaN")
     _blocks_agree(predictions, scored)
     _columns_agree(scored, rtol)
     _sums_merge(predictions, scored)
@@ -60,18 +62,20 @@ def _law(holds: bool, law: str) -> None:
 def _close(a: np.ndarray, b: np.ndarray, scale: np.ndarray | float, rtol: float) -> bool:
     both = np.isfinite(a) & np.isfinite(b)
     same = np.array_equal(a[~both], b[~both])
-    return same and bool((np.abs(a - b)[both] <= (rtol * scale * np.ones_like(a))[both]).all())
+    return same and bool((np.abs(a[both] - b[both]) <= (rtol * scale * np.ones_like(a))[both]).all())
 
 
 def _blocks_agree(predictions: Predictions, scored: Scored) -> None:
     for size in (1, 7, predictions.n + 1):
         again = Scored.concatenate(list(predictions.blocks(size)))
-        _law(_close(again.excess, scored.excess, np.abs(scored.excess) + 1.0, 1e-12), "blocks of any size agree")
+        for field in fields(Scored):
+            a, b = getattr(again, field.name), getattr(scored, field.name)
+            same = b is None if a is None else b is not None and _close(1.0 * a, 1.0 * b, 1.0 + np.abs(b), 1e-12)
+            _law(same, f"blocks of any size agree ({field.name})")
 
 
 def _columns_agree(scored: Scored, rtol: float) -> None:
     _law(bool((scored.varentropy >= 0).all()), "varentropy is not negative")
-    _law(not np.isnan(scored.excess).any(), "excess is never NaN")
     _law((scored.surprisal is None) == (scored.entropy is None), "surprisal and entropy exist together")
     if scored.surprisal is None or scored.entropy is None:
         return

@@ -25,7 +25,8 @@ def _from_torch(value: Any) -> AnyArray:
 def as_array(value: ArrayLike, name: str) -> AnyArray:
     """Return ``value`` as a NumPy array, sharing memory where that is possible."""
     if isinstance(value, np.ma.MaskedArray):
-        masked = np.flatnonzero(np.ma.getmaskarray(value).reshape(len(value), -1).any(axis=1))
+        mask = np.atleast_1d(np.ma.getmaskarray(value))
+        masked = np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))
         if masked.size:
             raise fail(
                 MissingValueError,
@@ -33,28 +34,27 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
                 "must not hold masked values",
                 got="a masked value",
                 place=f"row {masked[0]}",
-                count=(masked.size, len(value)),
+                count=(masked.size, len(mask)),
                 hint="drop or fill those rows first: safecal drops nothing by itself.",
             )
-        return np.asarray(value.data)
-    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
-        return _from_torch(value)
+        value = value.data
     try:
-        array = np.asarray(value)
+        torch = type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
+        array = _from_torch(value) if torch else np.asarray(value)
     except (ValueError, TypeError) as error:
         raise fail(
             ShapeError,
             name,
             "must be an array or a list of rows of equal length",
-            got=f"a {type(value).__name__} that NumPy cannot read ({error})",
+            got=f"a {type(value).__name__} that NumPy cannot read",
         ) from error
     if array.ndim == 0:
         raise fail(
             ShapeError,
             name,
             "must be a column of values, one for each row",
-            got=f"a single {type(value).__name__}: {show(value)}",
-            hint=f"wrap one row in a list: `[{name}]`.",
+            got=f"{show(value)} of type {type(value).__name__}",
+            hint=f"wrap one row in a list: `[{name}]`." if isinstance(value, int | float | str | np.generic) else None,
         )
     return array
 
@@ -69,9 +69,18 @@ def is_missing(value: Any) -> bool:
         return False
 
 
+def _numeric_frame(value: Any) -> bool:
+    """Tell whether this is a pandas frame of numbers in dtypes of its own, which NumPy sees as objects."""
+    if type(value).__module__.partition(".")[0] != "pandas" or not hasattr(value, "columns"):
+        return False
+    return all(getattr(dtype, "kind", "O") in "iuf" for dtype in value.dtypes)
+
+
 def as_numbers(value: ArrayLike, name: str) -> AnyArray:
     """Return a real array (float16 to float64 or integer); refuse whatever would need a guess or rounding."""
     array = as_array(value, name)
+    if array.dtype.kind == "O" and _numeric_frame(value):
+        array = value.to_numpy(dtype=np.float64, na_value=np.nan)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         return array
     if array.dtype.kind in "iu":
@@ -91,12 +100,14 @@ def as_numbers(value: ArrayLike, name: str) -> AnyArray:
                 count=(int(missing.sum()), len(array)),
                 hint="drop or fill those rows first: safecal drops nothing by itself.",
             )
-    if array.dtype.kind == "b":
+    if array.dtype.kind == "b" and name == "y_prob":
         hint = "these are decisions; a probability is a number such as 0.83."
-    elif array.dtype.kind == "O":
+    elif array.dtype.kind in "bO":
         hint = f"convert the column first, for example `{name}.astype(float)`."
     elif array.dtype.kind in "US":
         hint = "the column holds text: is it the right column?"
+    elif array.dtype.kind != "f":
+        hint = "is it the right column?"
     else:
         hint = f"convert it yourself, for example `{name}.astype(float)`, if the rounding is what you want."
     raise fail(DtypeError, name, "must be real numbers of at most 64 bits", got=f"dtype {array.dtype}", hint=hint)

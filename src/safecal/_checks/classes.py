@@ -51,12 +51,14 @@ def probabilities(array: AnyArray, name: str) -> None:
 def _bad_probability(array: AnyArray, name: str) -> InputError:
     if any(np.isnan(block(array, part)).any() for part in slices(array)):
         return refuse(array, name, np.isnan, MissingValueError, "must not be NaN", _DROP)
-    rule = "must lie in [0, 1]"
+    rule, hint = "must lie in [0, 1]", None
     low = min(float(array[part].min()) for part in slices(array))
     high = max(float(array[part].max()) for part in slices(array))
-    if low >= 0 and high <= 100 and high > 2:
+    if low >= -1e-3 and high <= 1 + 1e-3:
+        hint = f"if that is rounding, pass `np.clip({name}, 0, 1)`."
+    elif low >= 0 and high <= 100 and high > 2:
         hint = f"these look like percentages: pass `{name} / 100`."
-    else:
+    elif np.isfinite(low) and np.isfinite(high):
         hint = "these look like log-odds: pass them as `logits=`."
     return refuse(array, name, lambda x: (x < 0) | (x > 1), RangeError, rule, hint)
 
@@ -124,7 +126,7 @@ def clip_value(clip: float | None, name: str, classes: int) -> float | None:
             got=f"`{name}`",
             hint="logits never saturate, so there is nothing to clip: leave `clip` out.",
         )
-    if not 0.0 < clip < 1.0 / classes:
+    if not isinstance(clip, int | float | np.number) or not 0.0 < clip < 1.0 / classes:
         raise fail(RangeError, "clip", f"must lie strictly between 0 and 1/{classes}", got=show(clip))
     return float(clip)
 
@@ -227,8 +229,11 @@ def class_outcomes(y_true: ArrayLike, n: int, classes: int, reference: str, labe
         hint = f"name the columns of `{reference}` in their order, for example `labels={names}`."
         rule = f"must be a class number from 0 to {classes - 1} when `labels` is not given"
         raise _unexpected(column, np.ones(n, dtype=bool), rule, hint)
-    with np.errstate(invalid="ignore"):
-        index = column.astype(np.intp)
+    if column.dtype.kind == "O":
+        index = np.fromiter((v if 0 <= v < classes else -1 for v in column), dtype=np.intp, count=n)
+    else:
+        with np.errstate(invalid="ignore"):
+            index = column.astype(np.intp)
     bad = (index != column) | (index < 0) | (index >= classes)
     if bad.any():
         hint = "classes are numbered from 0; if yours have other names, pass `labels=` in the order of the columns."
@@ -237,9 +242,11 @@ def class_outcomes(y_true: ArrayLike, n: int, classes: int, reference: str, labe
 
 
 def _labelled_outcomes(column: AnyArray, classes: int, labels: Labels, reference: str) -> IndexArray:
-    names: list[Hashable] = (
-        list(as_array(labels, "labels").tolist()) if isinstance(labels, np.ndarray) else list(labels)
-    )
+    try:
+        names: list[Hashable] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+        number = {name: k for k, name in enumerate(names)}
+    except TypeError as error:
+        raise fail(LabelError, "labels", "must be a list of names", got=show(labels)) from error
     if len(names) != classes:
         raise fail(
             ShapeError,
@@ -247,7 +254,6 @@ def _labelled_outcomes(column: AnyArray, classes: int, labels: Labels, reference
             f"must name each of the {classes} columns of `{reference}`",
             got=f"{len(names)} names",
         )
-    number = {name: k for k, name in enumerate(names)}
     if len(number) != classes:
         twice = next(name for name in names if names.count(name) > 1)
         raise fail(LabelError, "labels", "must be distinct", got=f"{show(twice)} more than once")

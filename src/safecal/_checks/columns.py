@@ -1,12 +1,13 @@
 """Weights, groups and options."""
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._types import AnyArray, ArrayLike, IndexArray
-from ..errors import MissingValueError, OptionError, RangeError, ShapeError, WeightError
+from ..errors import InputError, MissingValueError, OptionError, RangeError, ShapeError, WeightError
 from .arrays import as_array, as_numbers, is_missing, refuse
 from .message import fail, same_rows, show
 
@@ -33,18 +34,20 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
     return column
 
 
-def group_codes(by: ArrayLike | Mapping[str, ArrayLike], n: int) -> tuple[str, tuple[Hashable, ...], IndexArray]:
+def group_codes(
+    by: ArrayLike | Mapping[str, ArrayLike], n: int, reference: str = "y_true"
+) -> tuple[str, tuple[Hashable, ...], IndexArray]:
     """Return the name of the grouping, its keys in order, and for each row the number of its key.
 
     ``by`` is one column, or a mapping of names to columns, in which case a key is a tuple. Missing values form a
     group of their own, with the key None.
     """
     if not isinstance(by, Mapping):
-        keys, codes = _one_column(by, "by", n)
+        keys, codes = _one_column(by, "by", n, reference)
         return str(getattr(by, "name", None) or "group"), keys, codes
     if not by:
         raise fail(ShapeError, "by", "must name at least one column", got="an empty mapping")
-    columns = [_one_column(column, f"by[{name!r}]", n) for name, column in by.items()]
+    columns = [_one_column(column, f"by[{name!r}]", n, reference) for name, column in by.items()]
     names = ", ".join(str(name) for name in by)
     if len(columns) == 1:
         return names, *columns[0]
@@ -54,7 +57,7 @@ def group_codes(by: ArrayLike | Mapping[str, ArrayLike], n: int) -> tuple[str, t
     return names, keys, np.asarray(codes, dtype=np.intp).reshape(-1)
 
 
-def _one_column(column: ArrayLike, name: str, n: int) -> tuple[tuple[Hashable, ...], IndexArray]:
+def _one_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
     values = as_array(column, name)
     if values.ndim != 1:
         raise fail(
@@ -64,14 +67,14 @@ def _one_column(column: ArrayLike, name: str, n: int) -> tuple[tuple[Hashable, .
             got=f"shape {values.shape}",
             hint='group by several columns with a mapping: `by={"site": site, "year": year}`.',
         )
-    same_rows(name, len(values), n, "y_true")
-    if values.dtype.kind not in "OfmM":
+    same_rows(name, len(values), n, reference)
+    if values.dtype.kind in "biuU":
         distinct, codes = np.unique(values, return_inverse=True)
         return tuple(distinct.tolist()), np.asarray(codes, dtype=np.intp)
     if values.dtype.kind in "mM":  # as text, because .tolist() turns nanoseconds into bare integers
         items: list[Any] = [None if np.isnat(v) else str(v) for v in values]
     else:
-        items = [None if is_missing(v) else v for v in values.tolist()]
+        items = [_key(v) for v in values.tolist()]
     distinct_items = list(dict.fromkeys(items))
     try:
         distinct_items.sort(key=lambda v: (v is None, 0 if v is None else v))
@@ -81,15 +84,26 @@ def _one_column(column: ArrayLike, name: str, n: int) -> tuple[tuple[Hashable, .
     return tuple(distinct_items), np.fromiter((number[v] for v in items), dtype=np.intp, count=n)
 
 
+def _key(value: Any) -> Hashable:
+    """Return a group key as JSON can hold it: None, a number, text or a tuple of such; dates become text."""
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
+    value = value.item() if isinstance(value, np.generic) else value
+    if is_missing(value):
+        return None
+    return value if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)) else str(value)
+
+
 def choice(value: Any, name: str, choices: Sequence[str], *, hint: str | None = None) -> str:
     """Require one of a few words."""
     if value not in choices:
-        raise fail(OptionError, name, f"must be one of {', '.join(map(repr, choices))}", got=show(value), hint=hint)
+        rule = f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(map(repr, choices))}"
+        raise fail(OptionError, name, rule, got=show(value), hint=hint)
     return str(value)
 
 
-def whole_number(value: Any, name: str, least: int) -> int:
+def whole_number(value: Any, name: str, least: int, error: type[InputError] = OptionError) -> int:
     """Require an integer that is not too small."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise fail(OptionError, name, f"must be a whole number, at least {least}", got=show(value))
+        raise fail(error, name, f"must be a whole number, at least {least}", got=show(value))
     return int(value)

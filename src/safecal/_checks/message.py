@@ -11,7 +11,7 @@ __all__ = ["fail", "same_rows", "show"]
 
 def show(value: Any) -> str:
     """Return a value as a person would type it, without NumPy's wrappers and at most 60 characters."""
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    text = repr(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

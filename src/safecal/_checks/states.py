@@ -62,13 +62,15 @@ def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArr
     if spread.shape not in allowed:
         choices = "a number or shape (n,)" if len(shape) == 1 else "a number, shape (d,) or shape (n, d)"
         raise fail(
-            ShapeError, name, f"must be {choices}, here {', '.join(str(s) for s in sorted(allowed, key=len))}",
+            ShapeError, name, f"must be {choices}, here {' or '.join(str(s) for s in sorted(allowed - {()}, key=len))}",
             got=f"shape {spread.shape}",
         )  # fmt: skip
     rows = spread if spread.shape == shape else spread.reshape(1, *shape[1:]) if spread.ndim else spread.reshape(1)
     _finite(rows, name)
     if not (rows > 0).all():
         hint = "a state known without error has no density."
+        if spread.ndim == 0:
+            raise fail(RangeError, name, "must be greater than 0", got=show(spread[()]), hint=hint)
         raise refuse(rows, name, lambda x: ~(x > 0), RangeError, "must be greater than 0", hint)
     return spread
 

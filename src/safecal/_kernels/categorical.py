@@ -105,11 +105,12 @@ def _rounding(a: FloatArray, b: FloatArray, difference: FloatArray) -> FloatArra
 def log_partition(d: FloatArray, beta: float, deriv: int) -> FloatArray:
     """Return the derivative of order ``deriv`` of the log-partition function, normalised to be 0 at beta = 1.
 
-    ``d`` holds ``log p_top - log p_k``, with +inf for a class of probability 0 (then beta must be positive).
+    ``d`` holds ``log p_top - log p_k``, with +inf for a class of probability 0 (then beta must not be negative).
     """
-    u = np.exp(-beta * d)
+    impossible = np.isinf(d)
+    finite = np.where(impossible, 0.0, d)
+    u = np.where(impossible, 0.0, np.exp(-beta * finite))
     total = u.sum(axis=1)
-    finite = np.where(np.isinf(d), 0.0, d)
     log_norm = np.log(np.exp(-d).sum(axis=1))
     if deriv == 0:
         return np.asarray(np.log(total) - beta * log_norm)

@@ -61,10 +61,12 @@ def uniform_index(values: FloatArray, edges: FloatArray) -> IndexArray:
     The quotient can miss by one only next to an edge; those few values are searched for.
     """
     bins = len(edges) - 1
-    scaled = (values - edges[0]) * (bins / (edges[-1] - edges[0]))
+    step = (edges[-1] - edges[0]) / bins
+    scaled = (values - edges[0]) / step
+    rounding = 1e-9 * bins + 4.0 * np.spacing(np.abs(edges).max()) / step
     index: IndexArray = scaled.astype(np.intp)
     np.subtract(scaled, np.rint(scaled), out=scaled)
-    near = np.flatnonzero(np.abs(scaled, out=scaled) < 1e-9 * bins)
+    near = np.flatnonzero(np.abs(scaled, out=scaled) < rounding)
     if near.size:
         index[near] = np.searchsorted(edges, values[near], side="right") - 1
     np.minimum(index, bins - 1, out=index)

@@ -25,6 +25,7 @@ class Bernoulli(Predictions):
     family: ClassVar[str] = "bernoulli"
     bin_choices: ClassVar[tuple[str, ...]] = ("probability", "confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
+    outcome: ClassVar[str] = "y_true"
 
     happened: BoolArray
     values: AnyArray

@@ -27,6 +27,7 @@ class Categorical(Predictions):
     family: ClassVar[str] = "categorical"
     bin_choices: ClassVar[tuple[str, ...]] = ("confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
+    outcome: ClassVar[str] = "y_true"
 
     happened: IndexArray
     values: AnyArray
@@ -88,8 +89,8 @@ class Categorical(Predictions):
         parts = [self._gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
 
         def value(beta: float, deriv: int) -> FloatArray:
-            if beta <= 0.0 and any(np.isinf(d).any() for d in parts):
-                raise UnavailableError("log_partition at beta <= 0 does not exist where a probability is 0.")
+            if beta < 0.0 and any(np.isinf(d).any() for d in parts):
+                raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
             return np.concatenate([kernel.log_partition(d, beta, deriv) for d in parts])
 
         return value
@@ -150,7 +151,7 @@ def categorical(
         if values.ndim == 1:
             hint = "for one probability a row, of the positive class, use `bernoulli`."
         elif values.ndim == 2 and values.shape[1] == 1:
-            hint = f"if it is the positive class, pass `{name}[:, 0]` to `bernoulli`."
+            hint = f"if it belongs to the positive class, pass `{name}[:, 0]` to `bernoulli`."
         raise fail(
             ShapeError, name, "must have one column for each of two or more classes, shape (n, K)",
             got=f"shape {values.shape}", hint=hint,

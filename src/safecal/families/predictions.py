@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._checks.arrays import block
-from .._checks.columns import choice, weights, whole_number
-from .._checks.message import fail
+from .._checks.columns import weights, whole_number
+from .._checks.message import fail, show
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
-from ..errors import OptionError
+from ..errors import OptionError, RangeError
 from ..profile import BETAS, Profile
 from ..scored import Scored
 from ..summary import Summary, summaries, summed
@@ -51,6 +51,8 @@ class Predictions(ABC):
 
     #: Name of the family, as it stands in tables and documents.
     family: ClassVar[str]
+    #: Name of the argument that holds the outcomes, for messages.
+    outcome: ClassVar[str] = "x_true"
     #: What rows can be binned on, the default first; empty when the family has no natural bins.
     bin_choices: ClassVar[tuple[str, ...]] = ()
     #: Whether an evaluation makes a table of bins unless told otherwise.
@@ -166,7 +168,7 @@ class Predictions(ABC):
         Summary
             Sums that merge with ``+``.
         """
-        checked = weights(weight, self.n)
+        checked = weights(weight, self.n, self.outcome)
         parts = (self.weighted(rows, checked) for rows in self.row_blocks())
         return sum((summaries(summed(scored, w))[0] for scored, w in parts), Summary())
 
@@ -197,7 +199,10 @@ class Predictions(ABC):
         UnavailableError
             Where the sum or integral does not exist.
         """
-        choice(str(deriv), "deriv", ("0", "1", "2", "3"))
+        if isinstance(deriv, bool) or deriv not in (0, 1, 2, 3):
+            raise fail(OptionError, "deriv", "must be 0, 1, 2 or 3", got=show(deriv))
+        if not np.isfinite(beta):
+            raise fail(RangeError, "beta", "must be finite", got=show(beta))
         parts = [self._partition(rows)(float(beta), deriv) for rows in self.row_blocks()]
         return np.concatenate(parts)
 
@@ -214,7 +219,7 @@ class Predictions(ABC):
         Profile
             Sums that merge with ``+``.
         """
-        checked = weights(weight, self.n)
+        checked = weights(weight, self.n, self.outcome)
         total = Profile()
         for rows in self.row_blocks():
             scored, w = self.weighted(rows, checked)

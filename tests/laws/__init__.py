@@ -1,0 +1,1 @@
+"""Properties that every family, summary, bin rule and metric obeys."""

@@ -1,0 +1,196 @@
+"""What is written can be read, and is equal; what safecal did not write is refused."""
+
+import json
+import math
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import safecal
+from safecal import Bins, Evaluation, Profile, Summary, Table
+from safecal.errors import DocumentError, MergeError
+
+from .cases import BINS, CLASSIFIERS, FAMILIES, STATES, rows_of, size, weights_of
+
+VALIDATOR = jsonschema.Draft202012Validator(Evaluation.json_schema())
+
+
+def _again(document: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def _part(name: str) -> jsonschema.Draft202012Validator:
+    schema = Evaluation.json_schema()
+    return jsonschema.Draft202012Validator({**schema, "$ref": f"#/$defs/{name}", "$id": f"urn:part:{name}"})
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(Evaluation.json_schema())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_summaries_and_profiles_make_the_round_trip(name: str, data: st.DataObject) -> None:
+    columns = data.draw(rows_of(name))
+    w = data.draw(st.none() | weights_of(size(columns)))
+    summary = FAMILIES[name].make(columns).summary(w)
+    document = _again(summary.to_dict())
+    _part("summary").validate(document)
+    assert Summary.from_dict(document) == summary
+    if not FAMILIES[name].partition:
+        return
+    profile = FAMILIES[name].make(columns).profile(w)
+    assert Profile.from_dict(_again(profile.to_dict())) == profile
+
+
+def test_empty_sums_make_the_round_trip() -> None:
+    assert Summary.from_dict(_again(Summary().to_dict())) == Summary()
+    assert Profile.from_dict(_again(Profile().to_dict())) == Profile()
+
+
+KEYS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(allow_nan=True),
+    st.text(max_size=5),
+    st.dates(),
+    st.datetimes(),
+    st.decimals(allow_nan=False, allow_infinity=False),
+    st.binary(max_size=3),
+    st.sampled_from([np.int64(3), np.float32(0.5), np.str_("x"), np.datetime64("2024-05-06"), np.bool_(True)]),
+    st.tuples(st.text(max_size=2), st.none() | st.integers(0, 3)),
+)
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "categorical 4", "density by draws"])
+@settings(max_examples=30)
+@given(data=st.data())
+def test_evaluations_with_groups_of_any_key_make_the_round_trip(name: str, data: st.DataObject) -> None:
+    columns = data.draw(rows_of(name, most=12))
+    n = size(columns)
+    by = np.empty(n, dtype=object)
+    by[:] = data.draw(st.lists(KEYS, min_size=n, max_size=n))
+    evaluation = FAMILIES[name].make(columns).evaluate(by=by)
+    document = _again(evaluation.to_dict())
+    VALIDATOR.validate(document)
+    assert Evaluation.from_dict(document) == evaluation
+    assert sum(s.n for s in evaluation.groups.summaries) == n
+    assert repr(Evaluation.from_dict(document)) == repr(evaluation)
+
+
+@pytest.mark.parametrize("rule", BINS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@settings(max_examples=5)
+@given(data=st.data())
+def test_evaluations_and_tables_of_bins_make_the_round_trip(name: str, rule: str, data: st.DataObject) -> None:
+    evaluation = FAMILIES[name].make(data.draw(rows_of(name))).evaluate(**BINS[rule])
+    document = _again(evaluation.to_dict())
+    VALIDATOR.validate(document)
+    assert Evaluation.from_dict(document) == evaluation
+    assert Table.from_dict(_again(evaluation.bins.to_dict())) == evaluation.bins
+    assert Bins.from_dict(_again(evaluation.bins.bins.to_dict())) == evaluation.bins.bins
+    assert document["metrics"]["ecd"] == ("inf" if math.isinf(evaluation.ecd) else evaluation.ecd)
+    _part("table").validate(document["bins"])
+
+
+@pytest.mark.parametrize("name", [*STATES, "density", "density of counts"])
+@settings(max_examples=5)
+@given(data=st.data())
+def test_evaluations_of_states_make_the_round_trip(name: str, data: st.DataObject) -> None:
+    evaluation = FAMILIES[name].make(data.draw(rows_of(name))).evaluate(bins=3, strategy="quantile")
+    document = _again(evaluation.to_dict())
+    VALIDATOR.validate(document)
+    assert Evaluation.from_dict(document) == evaluation
+    assert document["metrics"]["ece"] is None
+    assert document["metrics"]["brier"] is None
+
+
+@pytest.mark.parametrize("edges", [[0, 1], [-math.inf, 0.5, math.inf], [0.1, 0.1 + 0.2, 1e300]])
+def test_bins_make_the_round_trip(edges: list[float]) -> None:
+    bins = Bins.from_edges(edges)
+    document = _again(bins.to_dict())
+    _part("bins").validate(document)
+    assert Bins.from_dict(document) == bins
+
+
+OBJECTS = {
+    "bins": Bins.uniform(3),
+    "evaluation": safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9], by=["a", "b", "a"]),
+    "profile": safecal.bernoulli([0, 1], [0.3, 0.8]).profile(),
+    "summary": safecal.bernoulli([0, 1], [0.3, 0.8]).summary(),
+    "table": safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9]).bins,
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize("other", [*OBJECTS, None, "text", "list"])
+def test_a_document_of_another_kind_is_refused(kind: str, other: str | None) -> None:
+    document = {"text": "x", "list": [1]}.get(other, OBJECTS[other].to_dict() if other in OBJECTS else None)
+    if kind == other:
+        assert type(OBJECTS[kind]).from_dict(document) == OBJECTS[kind]
+        return
+    with pytest.raises(DocumentError, match=rf"^`document` must be a safecal\.{kind} document; got '"):
+        type(OBJECTS[kind]).from_dict(document)
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_a_document_of_another_version_is_refused(kind: str, version: object) -> None:
+    with pytest.raises(DocumentError) as caught:
+        type(OBJECTS[kind]).from_dict(OBJECTS[kind].to_dict() | {"version": version})
+    assert str(caught.value) == (
+        f"`document` must be of version 1; got {version!r}.\n\n"
+        "Hint: it was written by another release of safecal; read it with that one."
+    )
+
+
+def _required() -> list[tuple[str, str]]:
+    derived = {"n", "metrics"}  # what an evaluation computes anew is not needed to read it
+    names = {kind: [k for k in value.to_dict() if k not in ("kind", "version")] for kind, value in OBJECTS.items()}
+    return [(k, n) for k, found in names.items() for n in found if not (k == "evaluation" and n in derived)]
+
+
+@pytest.mark.parametrize(("kind", "name"), _required())
+def test_a_document_that_lacks_a_field_is_refused(kind: str, name: str) -> None:
+    document = OBJECTS[kind].to_dict()
+    del document[name]
+    with pytest.raises(DocumentError, match=rf"\b{name}\b"):
+        type(OBJECTS[kind]).from_dict(document)
+
+
+def test_sums_that_do_not_belong_together_do_not_merge() -> None:
+    binary = safecal.evaluate([0, 1], [0.3, 0.8], by=["a", "b"])
+    states = safecal.gaussian([0.0, 1.0], [0.0, 0.0], std=1.0)
+    with pytest.raises(
+        MergeError, match=r"^summaries must come from the same family; `sum_predicted` exists in one of"
+    ):
+        binary.summary + states.summary()
+    with pytest.raises(MergeError, match=r"^tables must have the same bins or the same grouping; these two do not"):
+        binary.bins + safecal.evaluate([0, 1], [0.3, 0.8], bins=5).bins
+    with pytest.raises(MergeError, match=r"^tables must have the same bins or the same grouping"):
+        binary.bins + binary.groups
+    with pytest.raises(MergeError, match=r"^tables must have the same bins or the same grouping"):
+        binary.bins + safecal.evaluate([0, 1], [0.3, 0.8], bin_on="confidence").bins
+    with pytest.raises(MergeError, match=r"^profiles must stand on the same grid of beta"):
+        OBJECTS["profile"] + Profile(n=1, weight=1.0, betas=(1.0,), sum_log_partition=(0.0,), sum_slope=(0.0,))
+
+
+@pytest.mark.parametrize("kind", ["summary", "profile", "table"])
+@pytest.mark.parametrize("other", [1, "text", None, [1]])
+def test_sums_add_to_nothing_else(kind: str, other: object) -> None:
+    with pytest.raises(TypeError):
+        OBJECTS[kind] + other
+    with pytest.raises(TypeError):
+        other + OBJECTS[kind]
+
+
+def test_evaluations_can_be_compared_and_are_not_equal_when_a_row_differs() -> None:
+    again = safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9], by=["a", "b", "a"])
+    assert again == OBJECTS["evaluation"]
+    assert again != safecal.evaluate([0, 1, 0], [0.2, 0.7, 0.9], by=["a", "b", "a"])

@@ -1,0 +1,171 @@
+"""What a person sees: text that fits a terminal, HTML that is safe in a notebook."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import safecal
+from safecal import Summary
+from safecal.display import direction, number
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def test_an_evaluation_as_text() -> None:
+    result = safecal.evaluate(
+        [0, 1, 1, 0, 1, 0, 1],
+        [0.1, 0.7, 0.9, 0.8, 0.6, 0.0, 0.0],
+        bins=4,
+        by=["north", None, "a name that is much too long", "south", "south", "south", "south"],
+    )
+    assert repr(result) == (
+        """\
+safecal evaluation: 7 rows, bernoulli
+
+ECD            +inf  nat: an outcome the model called impossible happened
+impossible        1  of 7 rows had probability 0; ECD of the others +0.0422
+NLL            +inf  nat, smaller is better; the model expected 0.4057
+ECE          0.3286  over-confident part 0.2286, under-confident 0.1000
+ESCE        +0.1286  observed minus predicted
+Brier        0.2729  smaller is better
+accuracy     0.7143  at a mean confidence of 0.8429
+
+probability   rows  predicted  observed     ECE     ESCE      ECD
+-----------------------------------------------------------------
+[0, 0.25)        3     0.0333    0.3333  0.3000  +0.3000     +inf
+[0.25, 0.5)      0        N/A       N/A     N/A      N/A      N/A
+[0.5, 0.75)      2     0.6500    1.0000  0.3500  +0.3500  -0.2082
+[0.75, 1]        2     0.8500    0.5000  0.3500  -0.3500  +0.4447
+-----------------------------------------------------------------
+weighted sum     7     0.4429    0.5714  0.3286  +0.1286     +inf
+
+group                     rows  predicted  observed     ECE     ESCE      ECD
+-----------------------------------------------------------------------------
+a name that is much t...     1     0.9000    1.0000  0.1000  +0.1000  -0.2197
+north                        1     0.1000    0.0000  0.1000  -0.1000  -0.2197
+south                        4     0.3500    0.5000  0.1500  +0.1500     +inf
+None                         1     0.7000    1.0000  0.3000  +0.3000  -0.2542
+-----------------------------------------------------------------------------
+all rows                     7     0.4429    0.5714  0.1571  +0.1286     +inf"""
+    )
+
+
+def test_an_evaluation_of_classes_names_the_bias_too() -> None:
+    text = repr(safecal.evaluate([0, 1, 2], [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]], bins=2))
+    assert text == (
+        """\
+safecal evaluation: 3 rows, categorical
+
+ECD       +0.3486  nat: over-confident
+NLL        1.1919  nat, smaller is better; the model expected 0.8433
+ECE        0.3667  over-confident part 0.1667, under-confident 0.2000
+ESCE      +0.0333  observed minus predicted
+Brier      0.7133  smaller is better
+accuracy   0.6667  at a mean confidence of 0.6333
+bias      +0.0333  observed minus predicted, over all rows
+
+confidence    rows  predicted  observed     ECE     ESCE      ECD
+-----------------------------------------------------------------
+[0, 0.5)         1     0.4000    1.0000  0.6000  +0.6000  -0.1726
+[0.5, 1]         2     0.7500    0.5000  0.2500  -0.2500  +0.6092
+-----------------------------------------------------------------
+weighted sum     3     0.6333    0.6667  0.3667  +0.0333  +0.3486"""
+    )
+
+
+def test_states_have_fewer_columns() -> None:
+    result = safecal.gaussian([[0.0, 1.0], [2.0, 3.0]], [[0.0, 0.0]] * 2, var=[1.0, 2.0]).evaluate(by=["a", "b"])
+    assert repr(result) == (
+        """\
+safecal evaluation: 2 rows, gaussian
+
+ECD  +1.2500  nat: over-confident
+NLL   4.4345  nat, smaller is better; the model expected 3.1845
+
+group     rows      ECD
+-----------------------
+a            1  -0.7500
+b            1  +3.2500
+-----------------------
+all rows     2  +1.2500"""
+    )
+
+
+def test_one_row_is_one_row() -> None:
+    assert repr(safecal.evaluate([1], [0.7])).startswith("safecal evaluation: 1 row, bernoulli\n")
+
+
+def test_a_table_fits_80_columns() -> None:
+    rng = np.random.default_rng(0)
+    n = 200_000
+    by = np.array(["x" * 60, "short"])[rng.integers(0, 2, n)]
+    result = safecal.evaluate(rng.integers(0, 2, n), rng.random(n), by={"a long name of a column": by, "b": by})
+    assert max(map(len, repr(result).splitlines())) <= 80
+
+
+def test_group_keys_of_any_kind() -> None:
+    keys = [1, 2.5, True, "text", None, ("a", 1), 10**12]
+    by = np.empty(len(keys), dtype=object)
+    by[:] = keys
+    result = safecal.evaluate([1] * 7, [0.7] * 7, by=by, bins=None)
+    lines = repr(result.groups).splitlines()
+    for label in ("2.5", "text", "None", "a / 1", "1000000000000"):
+        assert any(line.startswith(f"{label} ") for line in lines), label
+    assert len({len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "\x1b[31mred", "tab\there", "\u202eright to left"])
+def test_names_that_would_garble_a_terminal_are_written_out(name: str) -> None:
+    text = repr(safecal.evaluate([1, 0], [0.7, 0.2], by=[name, "b"]).groups)
+    assert len(text.splitlines()) == 6
+    assert len({len(line) for line in text.splitlines()}) == 1
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", text)
+
+
+def test_html_escapes_whatever_comes_from_the_data() -> None:
+    result = safecal.evaluate([1, 0], [0.7, 0.2], by={SCRIPT: [SCRIPT, "a & b"]})
+    for markup in (result._repr_html_(), result.groups._repr_html_()):
+        assert "<script" not in markup
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in markup
+        assert "a &amp; b" in markup
+
+
+def test_html_holds_every_number_of_the_text() -> None:
+    result = safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9], bins=3, by=["a", "b", "b"])
+    numbers = re.findall(r"[+-]?\d\.\d{4}|N/A", repr(result))
+    markup = result._repr_html_()
+    assert all(n in markup for n in numbers)
+    assert markup.count("<table>") == 3
+    assert len(re.findall(r"<t[hd][ >]", markup)) == len(re.findall(r"</t[hd]>", markup))
+
+
+@pytest.mark.parametrize(
+    ("value", "signed", "text"),
+    [
+        (math.nan, False, "N/A"),
+        (math.inf, False, "+inf"),
+        (-math.inf, True, "-inf"),
+        (0.12345, False, "0.1235"),
+        (0.12345, True, "+0.1235"),
+        (-0.5, True, "-0.5000"),
+        (1234567.0, True, "+1.235e+06"),
+    ],
+)
+def test_numbers(value: float, signed: bool, text: str) -> None:
+    assert number(value, signed=signed) == text
+
+
+@pytest.mark.parametrize(
+    ("ecd", "words"),
+    [
+        (0.1, "over-confident"),
+        (-0.1, "under-confident"),
+        (0.0, "as surprised as it said it would be"),
+        (math.inf, "an outcome the model called impossible happened"),
+        (Summary().ecd, "no rows"),
+    ],
+)
+def test_the_sign_in_words(ecd: float, words: str) -> None:
+    assert direction(ecd) == words
