@@ -53,7 +53,7 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
             ShapeError,
             name,
             "must be a column of values, one for each row",
-            got=f"{show(value)} of type {type(value).__name__}",
+            got=f"{show(array)} of type {type(value).__name__}",
             hint=f"wrap one row in a list: `[{name}]`." if isinstance(value, int | float | str | np.generic) else None,
         )
     return array
