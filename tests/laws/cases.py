@@ -19,6 +19,7 @@ from safecal import Bins, Predictions, Scored, Summary
 
 Columns = dict[str, np.ndarray]
 RTOL = 1e-12
+TINY = 2.0**-1022  # the smallest normal float: below it, numbers have fewer than 12 digits
 
 
 @dataclass(frozen=True)
@@ -301,7 +302,7 @@ def assert_sums(found: Summary, scored: Scored, weight: np.ndarray | None) -> No
             assert value is None, f.name
         else:
             column = wanted[f.name]
-            assert abs(value - math.fsum(column)) <= RTOL * math.fsum(np.abs(column)), f.name
+            assert abs(value - math.fsum(column)) <= RTOL * math.fsum(np.abs(column)) + TINY, f.name
 
 
 def scale(family: Family, columns: Columns) -> float:
@@ -314,4 +315,4 @@ def scale(family: Family, columns: Columns) -> float:
 def same(a: float, b: float, size: float = 1.0) -> bool:
     if math.isnan(a) or math.isnan(b) or math.isinf(a) or math.isinf(b):
         return (math.isnan(a) and math.isnan(b)) or a == b
-    return abs(a - b) <= RTOL * size
+    return abs(a - b) <= RTOL * size + TINY
