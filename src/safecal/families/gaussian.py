@@ -11,7 +11,7 @@ from .._kernels import gaussian as kernel
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
-from .predictions import BLOCK, Partition, Predictions
+from .predictions import BLOCK, Cumulants, Partition, Predictions
 
 __all__ = ["gaussian"]
 
@@ -84,16 +84,14 @@ class Gaussian(Predictions):
         _, logdet = self.nees(rows)
         base = d * kernel.LOG_2PI + logdet
 
-        def value(beta: float, deriv: int) -> FloatArray:
-            if not beta > 0.0:
+        def at(beta: AnyArray | float) -> Cumulants:
+            if not np.min(beta) > 0.0:
                 raise UnavailableError(f"log_partition of a Gaussian exists for beta > 0 only; got {beta!r}.")
-            if deriv == 0:
-                return np.asarray((1.0 - beta) / 2.0 * base - d / 2.0 * np.log(beta))
-            if deriv == 1:
-                return -base / 2.0 - d / (2.0 * beta)
-            return np.full(len(base), d / (2.0 * beta**2) if deriv == 2 else -d / beta**3)
+            flat = np.ones(len(base))
+            value = (1.0 - beta) / 2.0 * base - d / 2.0 * np.log(beta)
+            return Cumulants(value, -base / 2.0 - d / (2.0 * beta), flat * d / (2.0 * beta**2), -flat * d / beta**3)
 
-        return value
+        return at
 
 
 def gaussian(

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .moments import Cumulants, Moments
+from .moments import Moments
+from .predictions import Cumulants
 
 __all__ = ["Quadrature", "Summation"]
 
