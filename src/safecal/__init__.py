@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .paired import compare
     from .profile import Profile
-    from .reliability import Reliability, assess_reliability
     from .recalibrate.temperature import SafeTemperature, Temperature
+    from .reliability import Reliability, assess_reliability
     from .scored import Scored
     from .summary import Summary
     from .table import Table

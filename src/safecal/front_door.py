@@ -5,15 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ._checks.classes import one_form
 from ._checks.columns import clusters, fraction, positive, weights
-from ._checks.message import fail
 from ._types import AnyArray, ArrayLike, FloatArray, Labels
 from .bins import Bins
-from .errors import OptionError, ShapeError
 from .evaluation import Evaluation
-from .families.bernoulli import bernoulli
-from .families.categorical import categorical
+from .families.classifier import classifier
 from .families.predictions import Predictions
 from .histogram import CELLS, Histogram, counted
 from .inference.calibration import calibration_test, generator
@@ -23,49 +19,7 @@ from .summary import Summary
 from .table import Table
 from .tabulate import bins_for, by_bin, by_group, tabulate
 
-__all__ = ["classifier", "evaluate", "evaluate_predictions"]
-
-
-def classifier(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Labels | None = None,
-    clip: float | None = None,
-) -> Predictions:
-    """Return Bernoulli predictions for a column, categorical ones for a matrix."""
-    values, name = one_form(y_prob, logits)
-    if values.ndim == 2 and values.shape[1] == 1:
-        rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`."
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}", hint=hint)
-    if values.ndim not in (1, 2):
-        rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
-    form: dict[str, Any] = {name: values}
-    if values.ndim == 1:
-        if labels is not None:
-            hint = "for one probability a row, name the positive class with `pos_label=`."
-            raise fail(
-                OptionError,
-                "labels",
-                "names the columns of an (n, K) prediction",
-                got=f"`{name}` of shape (n,)",
-                hint=hint,
-            )
-        return bernoulli(y_true, **form, pos_label=pos_label, clip=clip)
-    if pos_label is not None:
-        hint = "for one column a class, name the columns with `labels=`."
-        raise fail(
-            OptionError,
-            "pos_label",
-            "belongs to a prediction of shape (n,)",
-            got=f"`{name}` of shape {values.shape}",
-            hint=hint,
-        )
-    return categorical(y_true, **form, labels=labels, clip=clip)
+__all__ = ["evaluate", "evaluate_predictions"]
 
 
 def evaluate(

@@ -5,9 +5,9 @@ from typing import Any
 from ._checks.columns import weights
 from ._types import ArrayLike, Labels
 from .bins import Bins
+from .families.classifier import classifier
 from .families.gaussian import gaussian
 from .families.predictions import Predictions
-from .front_door import classifier
 from .table import Table
 
 __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]

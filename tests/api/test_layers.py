@@ -71,7 +71,6 @@ SAME_ROOM = {
     ("recalibrate", "inference"),
     ("tabulate", "table"),
     ("front_door", "evaluation"),
-    ("metrics", "front_door"),
     ("paired", "comparison"),
 }
 

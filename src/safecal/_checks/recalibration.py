@@ -8,7 +8,7 @@ import numpy as np
 from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
 from ..errors import OptionError, RangeError, ShapeError, UnavailableError
 from .arrays import as_numbers
-from .classes import one_form, probabilities, real_logits, row_sums
+from .classes import class_shape, one_form, probabilities, real_logits, row_sums
 from .columns import _one_column
 from .message import fail, same_rows, show
 from .states import covariance_factor, one_spread, spread_column, triangular_factor
@@ -16,7 +16,6 @@ from .states import covariance_factor, one_spread, spread_column, triangular_fac
 __all__ = [
     "between",
     "class_prediction",
-    "class_shape",
     "fitted_codes",
     "group_column",
     "groups_refused",
@@ -42,25 +41,6 @@ def yes_or_no(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise fail(OptionError, name, "must be True or False", got=show(value))
     return bool(value)
-
-
-def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any = None) -> bool:
-    """Tell whether there is one value a row, or one a class; refuse other shapes and the labels of the other one."""
-    rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-    if values.ndim == 2 and values.shape[1] == 1:
-        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`."
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}", hint=hint)
-    if values.ndim not in (1, 2):
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
-    if values.ndim == 1 and labels is not None:
-        hint = "for one probability a row, name the positive class with `pos_label=`."
-        raise fail(OptionError, "labels", "names the columns of an (n, K) prediction", got=f"`{name}` of shape (n,)",
-                   hint=hint)  # fmt: skip
-    if values.ndim == 2 and pos_label is not None:
-        hint = "for one column a class, name the columns with `labels=`."
-        raise fail(OptionError, "pos_label", "belongs to a prediction of shape (n,)",
-                   got=f"`{name}` of shape {values.shape}", hint=hint)  # fmt: skip
-    return values.ndim == 1
 
 
 def class_prediction(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:

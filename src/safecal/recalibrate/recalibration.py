@@ -10,11 +10,9 @@ import numpy as np
 
 from .. import documents
 from .._checks.arrays import as_array
-from .._checks.classes import one_form
 from .._checks.columns import weights
 from .._checks.recalibration import (
     class_prediction,
-    class_shape,
     fitted_codes,
     group_column,
     groups_refused,
@@ -23,8 +21,7 @@ from .._checks.recalibration import (
     spread_form,
 )
 from .._types import AnyArray, ArrayLike, FloatArray, Labels
-from ..families.bernoulli import bernoulli
-from ..families.categorical import categorical
+from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from ..inference.evidence import evidence
@@ -131,12 +128,7 @@ class Recalibration(ABC):
         UnavailableError
             Where the rows, or those of a group, have no temperature; the message says why.
         """
-        values, name = one_form(y_prob, logits)
-        form: dict[str, Any] = {name: values}
-        if class_shape(values, name, pos_label, labels):
-            predictions: Predictions = bernoulli(y_true, **form, pos_label=pos_label)
-        else:
-            predictions = categorical(y_true, **form, labels=labels)
+        predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels)
         return self.fit_predictions(predictions, sample_weight=sample_weight, groups=groups)
 
     def fit_states(
