@@ -79,7 +79,7 @@ def evaluate(
     level : float, default 0.95
         Level of the confidence intervals that the verdict rests on.
     rng : numpy.random.Generator or int, optional
-        For the bootstrap and for drawn tails. By default the same data give the same answer.
+        For tails that are drawn. By default the same data give the same answer.
 
     Returns
     -------
@@ -97,10 +97,10 @@ def evaluate(
     >>> safecal.evaluate([0, 1, 1, 0, 1, 0], [0.1, 0.7, 0.9, 0.8, 0.6, 0.2], bins=2)
     safecal evaluation: 6 rows, bernoulli
     <BLANKLINE>
-    UNDETERMINED: the data cannot tell at 95 % confidence: ECD lies between -0.241
-    and 0.667 nat, and 0.1 is allowed.
+    UNDETERMINED: the data cannot tell at 95 % confidence: ECD lies between -0.578
+    and 1.83 nat, and 0.1 is allowed.
     <BLANKLINE>
-    ECD          -0.0040  nat, 95 % interval -0.2405 to +0.6674: no clear direction
+    ECD          -0.0040  nat, 95 % interval -0.5777 to +1.8325: no clear direction
     temperature   0.9857  95 % interval 0.3125 to +inf; 1 is calibrated
     p-value         0.96  of calibration, exact test
     NLL           0.4851  nat, smaller is better; the model expected 0.4891
@@ -209,6 +209,6 @@ def _spread(predictions: Predictions, weight: AnyArray | None) -> tuple[Histogra
     for rows in predictions.row_blocks():
         scored, w = predictions.weighted(rows, weight)
         total = total + counted(scored, w)
-        if predictions.discrete and scored.entropy is not None:
-            certain += int((scored.entropy == 0.0).sum())
+        if predictions.discrete and scored.entropy is not None and (scored.entropy == 0.0).any():
+            certain += int(np.isinf(predictions.gaps(rows)).all(axis=1).sum())
     return Histogram(tuple(map(float, total[:, 0])), tuple(map(float, total[:, 1]))), certain

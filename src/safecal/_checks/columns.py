@@ -13,6 +13,8 @@ from .message import fail, same_rows, show
 
 __all__ = ["choice", "clusters", "fraction", "group_codes", "positive", "weights", "whole_number"]
 
+_LEAST, _MOST = 1e-75, 1e75
+
 
 def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") -> AnyArray | None:
     """Require finite weights that are not negative and not all zero."""
@@ -29,7 +31,12 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
         raise refuse(column, name, np.isinf, RangeError, "must be finite", None)
     if (column < 0).any():
         raise refuse(column, name, lambda x: x < 0, WeightError, "must not be negative", None)
-    if not (column > 0).any():
+    positive = column[column > 0]
+    if positive.size and not (positive.min() >= _LEAST and positive.max() <= _MOST):
+        hint = f"only their ratios matter: pass `{name} / {name}.mean()`."
+        rule = f"must be 0 or lie between {_LEAST:g} and {_MOST:g}, so that their cubes are floats"
+        raise refuse(column, name, lambda x: (x > 0) & ((x < _LEAST) | (x > _MOST)), RangeError, rule, hint)
+    if not positive.size:
         raise fail(WeightError, name, "must not be all zero", got=f"{n} zeros")
     return column
 

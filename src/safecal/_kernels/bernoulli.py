@@ -94,5 +94,6 @@ def cumulants(odds: Odds, beta: AnyArray | float) -> tuple[FloatArray, FloatArra
     certain = (odds.m == 0.0) & (L == 0.0)
     if certain.any():
         value = np.where(certain, 0.0, value)
-    spread = L * L * w * (1.0 - w)
-    return value, -c - L * w, spread, -L * spread * (1.0 - 2.0 * w)
+    Lw = L * w
+    spread = Lw * (L * (1.0 - w))  # in this order, because L * L may overflow where w is 0
+    return value, -c - Lw, spread, -L * spread * (1.0 - 2.0 * w)

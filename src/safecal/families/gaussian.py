@@ -47,6 +47,10 @@ class Gaussian(Predictions):
 
     def nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Return the squared normalised error and log det C of some rows."""
+        with np.errstate(over="ignore"):  # an error beyond every float has density 0, and is counted as impossible
+            return self._nees(rows)
+
+    def _nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         d = self.dimension
         residual = (block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d)
         if self.form in ("std", "var"):

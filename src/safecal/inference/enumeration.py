@@ -67,7 +67,7 @@ def _laws(
     for row, repeats in zip(distinct, count.tolist(), strict=True):
         scale, row = (float(row[0]), row[1:]) if weight is not None else (1.0, row)
         likely = row[np.isfinite(row)]
-        law = _repeated(scale * likely, np.exp(-likely), repeats)
+        law = _repeated(scale * likely, likely, repeats)
         if law is None:
             return None
         points *= len(law[0])
@@ -75,12 +75,14 @@ def _laws(
     return found if points <= 64 * _POINTS else None
 
 
-def _repeated(values: FloatArray, odds: FloatArray, repeats: int) -> tuple[FloatArray, FloatArray] | None:
-    """Return the law of the sum over ``repeats`` equal rows: no surprise, or one of ``values`` with these odds."""
+def _repeated(values: FloatArray, gaps: FloatArray, repeats: int) -> tuple[FloatArray, FloatArray] | None:
+    """Return the law of the sum over ``repeats`` equal rows: no surprise, or one of ``values`` with odds exp(-gap)."""
+    odds = np.exp(-gaps)
     if len(values) == 0:
         return np.zeros(1), np.ones(1)
     if len(values) == 1:
-        log_p, log_q = -np.log1p(1.0 / odds[0]), -np.log1p(odds[0])
+        log_q = -np.log1p(odds[0])
+        log_p = log_q - gaps[0]
         k = np.arange(repeats + 1)
         log_mass = special.gammaln(repeats + 1) - special.gammaln(k + 1) - special.gammaln(repeats - k + 1)
         log_mass = log_mass + k * log_p + (repeats - k) * log_q

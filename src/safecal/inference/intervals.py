@@ -22,16 +22,14 @@ from ..families.predictions import Predictions
 from ..summary import Summary
 from .calibration import cluster_sums
 from .curves import Curve
-from .evidence import Evidence, evidence
+from .evidence import evidence
 from .results import Interval
-from .skewed import bent
+from .skewed import Spread
 from .tempered import tempered
 
 __all__ = ["Bounds", "bounds", "bounds_from_sums", "intervals_together", "inverse"]
 
 _GRID = tuple(0.25 * k for k in range(15))  # normal scores from 0 to 3.5
-_UNITS = 5_000  # rows, or clusters, up to which the bootstrap is affordable and needed
-_DRAWS = 1_999
 
 
 @final
@@ -92,20 +90,10 @@ def bounds(
     rng: np.random.Generator,
 ) -> Bounds:
     """Compute the bounds from rows."""
+    low, high, method = _empirical(summary, None if clusters is None else cluster_sums(predictions, *clusters, weight))
     try:
-        found: Evidence | None = evidence(tempered(predictions, weight), rng, clusters)
+        found = evidence(tempered(predictions, weight), rng, clusters)
     except UnavailableError:
-        found = None
-    units = None if clusters is None else cluster_sums(predictions, *clusters, weight)
-    count = summary.n if units is None else len(units)
-    if summary.weight_impossible > 0.0:
-        certain = Curve((0.0,), (math.inf,))
-        low, high, method = certain, certain, "an impossible outcome happened"
-    elif count <= _UNITS:
-        low, high, method = _bca(_row_sums(predictions, weight) if units is None else units, rng)
-    else:
-        low, high, method = _hall_curves(summary if units is None else units)
-    if found is None:
         nothing = Curve((0.0,), (math.nan,))
         return Bounds(summary.ecd, low, high, method, math.nan, nothing, nothing, "no log-partition function")
     if summary.weight_impossible == 0.0:
@@ -119,70 +107,35 @@ def _outer(choose: Callable[[float, float], float], a: Curve, b: Curve) -> Curve
     return Curve(_GRID, tuple(choose(a.at(alpha), b.at(alpha)) for alpha in alphas))
 
 
-def _row_sums(predictions: Predictions, weight: AnyArray | None) -> FloatArray:
-    parts = []
-    for rows in predictions.row_blocks():
-        scored, w = predictions.weighted(rows, weight)
-        w = np.ones(len(scored)) if w is None else w
-        parts.append(np.stack([w * scored.excess, w], axis=1))
-    return np.concatenate(parts)
-
-
-def _bca(units: FloatArray, rng: np.random.Generator) -> tuple[Curve, Curve, str]:
-    """Return the bias-corrected and accelerated bootstrap bounds of a ratio of sums; see Efron (1987)."""
-    units = units[units[:, 1] > 0.0]
-    n, total = len(units), units.sum(axis=0)
-    estimate = total[0] / total[1]
-    influence = units[:, 0] - estimate * units[:, 1]
-    spread = float(np.dot(influence, influence))
-    if n < 2 or spread <= 1e-28 * float(np.dot(units[:, 0], units[:, 0])):
-        flat = Curve((0.0,), (float(estimate),))
-        return flat, flat, "no spread between rows"
-    drawn = np.empty(_DRAWS)
-    step = max(1, (1 << 20) // n)
-    for start in range(0, _DRAWS, step):
-        pick = rng.integers(0, n, size=(min(step, _DRAWS - start), n))
-        sums = units[pick].sum(axis=1)
-        drawn[start : start + step] = sums[:, 0] / sums[:, 1]
-    drawn.sort()
-    below = (np.searchsorted(drawn, estimate, "left") + np.searchsorted(drawn, estimate, "right")) / 2.0
-    shift = float(special.ndtri(min(max(below, 1.0), _DRAWS - 1.0) / _DRAWS))
-    acceleration = float((influence**3).sum()) / (6.0 * spread**1.5)
-
-    def bound(z: float) -> float:
-        moved = shift + z
-        level = special.ndtr(shift + moved / max(1.0 - acceleration * moved, 1e-9))
-        return float(np.quantile(drawn, min(max(float(level), 0.0), 1.0)))
-
-    low, high = (Curve(_GRID, tuple(bound(side * z) for z in _GRID)) for side in (-1.0, 1.0))
-    return low, high, "BCa bootstrap"
-
-
-def _hall_curves(source: Summary | FloatArray) -> tuple[Curve, Curve, str]:
-    if isinstance(source, Summary):
-        estimate, error, skew = _moments(source)
+def _empirical(s: Summary, units: FloatArray | None) -> tuple[Curve, Curve, str]:
+    """Return bounds from the spread of the rows, or of clusters given by their sums of excess and of weight."""
+    if s.weight_impossible > 0.0:
+        certain = Curve((0.0,), (math.inf,))
+        return certain, certain, "an impossible outcome happened"
+    if units is None:
+        spread = _spread(s)
     else:
-        total = source.sum(axis=0)
-        estimate = float(total[0] / total[1])
-        influence = source[:, 0] - estimate * source[:, 1]
-        spread = float(np.dot(influence, influence))
-        n = len(source)
-        error = math.sqrt(spread * n / (n - 1)) / float(total[1])
-        skew = float((influence**3).sum()) / spread**1.5 if spread > 0.0 else 0.0
-    low, high = (Curve(_GRID, tuple(estimate - error * bent(-side * z, skew) for z in _GRID)) for side in (-1.0, 1.0))
-    return low, high, "skewness-corrected"
+        parts = (units[:, 0] - s.ecd * units[:, 1]) / s.weight
+        spread = Spread.of(parts, float(np.abs(units[:, 0] / s.weight).max()))
+    if spread is None or spread.error == 0.0:
+        flat = Curve((0.0,), (s.ecd,))
+        return flat, flat, "no spread"
+    ends = [spread.interval(s.ecd, 1.0 - 2.0 * float(special.ndtr(-z))) for z in _GRID]
+    low, high = (Curve(_GRID, tuple(end[j] for end in ends)) for j in (0, 1))
+    return low, high, "skewness-corrected t" if units is None else f"skewness-corrected t on {len(units)} clusters"
 
 
-def _moments(s: Summary) -> tuple[float, float, float]:
-    """Return estimate, standard error and standardised skewness of ECD from sums."""
+def _spread(s: Summary) -> Spread | None:
+    """Return how ECD spreads, from sums; None where there is no spread, or none that a float can hold."""
+    if not math.isfinite(s.sum_excess3_weight3):
+        return None
     mean = s.ecd_possible
     second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean**2 * s.weight2
     third = s.sum_excess3_weight3 - 3.0 * mean * s.sum_excess2_weight3
     third += 3.0 * mean**2 * s.sum_excess_weight3 - mean**3 * s.weight3
     if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
-        return mean, 0.0, 0.0
-    weight = s.weight - s.weight_impossible
-    return mean, math.sqrt(second * s.n / (s.n - 1)) / weight, third / second**1.5
+        return None
+    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second**1.5, s.n)
 
 
 def bounds_from_sums(s: Summary) -> Bounds:
@@ -197,7 +150,7 @@ def bounds_from_sums(s: Summary) -> Bounds:
     if s.weight_impossible > 0.0:
         certain = Curve((0.0,), (math.inf,))
         return Bounds(math.inf, certain, certain, "an impossible outcome happened", math.nan, nothing, nothing, "none")
-    low, high, method = _hall_curves(s)
+    low, high, method = _empirical(s, None)
     variance, third = s.sum_varentropy_weight2, s.sum_third_cumulant_weight3
     if variance > 0.0 and third > 0.0:
         size, expected = third / variance, variance**3 / third**2

@@ -29,8 +29,8 @@ class Interval:
     Examples
     --------
     >>> from safecal import Interval
-    >>> print(Interval(0.12, 0.03, 0.25, 0.95, "BCa bootstrap"))
-    0.12, 95 % interval 0.03 to 0.25 (BCa bootstrap)
+    >>> print(Interval(0.12, 0.03, 0.25, 0.95, "skewness-corrected t"))
+    0.12, 95 % interval 0.03 to 0.25 (skewness-corrected t)
     """
 
     value: float

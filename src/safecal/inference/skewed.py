@@ -8,7 +8,7 @@ from scipy import special
 
 from .._types import FloatArray
 
-__all__ = ["FEW", "Spread", "bent"]
+__all__ = ["FEW", "Spread"]
 
 FEW = 200  # units below which each end is the wider of plain and corrected
 
