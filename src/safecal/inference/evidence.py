@@ -24,8 +24,8 @@ __all__ = ["Evidence", "evidence"]
 _SCORES = (0.0, 0.9, 1.6, 2.3, 3.7)  # where bounds are first looked for, in standard deviations
 _ENOUGH = 3.5  # a normal score beyond every level that is asked for
 _ROUNDS = 12  # of four nodes each, sixteen times farther every time
-_FEW = 25.0  # expected surprises under which tails are drawn
-_DRAWS = 10_000
+_FEW = 10.0  # expected surprises under which tails are drawn
+_DRAWS = 14_000
 
 # Betas -> for each the tilted sums, and the normal scores of P(S <= observed) and of P(S >= observed) under it
 Tails = Callable[[list[float]], list[tuple[Tilted, float, float]]]
@@ -116,9 +116,20 @@ def _smooth_tails(rows: Tempered) -> Tails:
 
 
 def _drawn_tails(rows: Tempered, rng: np.random.Generator) -> Tails:
-    """Draw sums once, under a beta that makes the observed one rather small, and reweight them to the others."""
-    base = _base_beta(rows)
-    plain, sums = draw_surprises(rows.predictions, _rates(rows, base), base, rows.weight, _DRAWS, rng)
+    """Draw sums under a few betas around the estimate, and reweight all of them to any other.
+
+    Under ``p_beta`` a sum ``s`` of surprises has a density proportional to ``exp(-beta s - R(beta))``, where ``R`` is
+    the summed rate of surprises, so the weight against the mixture of all draws is known.
+    """
+    bases = _bases(rows)
+    rates = [_rates(rows, beta) for beta in bases]
+    drawn = [
+        draw_surprises(rows.predictions, rate, beta, rows.weight, _DRAWS // len(bases), rng)
+        for beta, rate in zip(bases, rates, strict=True)
+    ]
+    plain, sums = (np.concatenate([pair[j] for pair in drawn]) for j in (0, 1))
+    exponents = [-beta * plain - rate.sum() for beta, rate in zip(bases, rates, strict=True)]
+    mixture = special.logsumexp(exponents, axis=0)
     observed = observed_surprises(rows.predictions, rows.possible, rows.weight)
     slack = 1e-9 * max(1.0, observed)
     below, above = sums <= observed + slack, sums >= observed - slack
@@ -126,7 +137,7 @@ def _drawn_tails(rows: Tempered, rng: np.random.Generator) -> Tails:
     def tails(betas: list[float]) -> list[tuple[Tilted, float, float]]:
         found = []
         for at in rows.at(*betas):
-            exponent = (base - at.beta) * plain
+            exponent = -at.beta * plain - mixture
             w = np.exp(exponent - exponent.max())
             total = w.sum()
             found.append((at, score(float(w[below].sum() / total)), score(float(w[above].sum() / total))))
@@ -135,21 +146,27 @@ def _drawn_tails(rows: Tempered, rng: np.random.Generator) -> Tails:
     return tails
 
 
-def _rates(rows: Tempered, beta: float) -> FloatArray:
-    return np.where(rows.possible, surprise_rates(rows.predictions, beta), 0.0)
+def _bases(rows: Tempered) -> list[float]:
+    """Return betas that span what the data leave open."""
+    if rows.best is not None:
+        spread = min(math.sqrt(rows.best.variance) / (rows.best.information * rows.best.beta), 1.5)
+        return [rows.best.beta * math.exp(z * spread) for z in (-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5)]
+    if rows.beta == 0.0:
+        return [2.0**-8, 2.0**-4, 0.125, 0.25, 0.5, 1.0, 2.0]
+    return [_with_surprises(rows, count) for count in (0.2, 0.7, 1.5, 3.0, 5.0, 8.0)]
 
 
-def _base_beta(rows: Tempered) -> float:
-    """Return a beta under which a few more surprises are expected than were seen."""
-    seen = expected_surprises(_rates(rows, rows.beta)) if 0.0 < rows.beta < math.inf else 0.0
-    low, high = SMALLEST, min(rows.beta, 64.0) if rows.beta > 0.0 else 1.0
-    target = seen + 2.0 * math.sqrt(seen) + 3.0
-    if expected_surprises(_rates(rows, low)) < target:
-        return low
+def _with_surprises(rows: Tempered, count: float) -> float:
+    """Return the beta under which so many surprises are expected."""
+    low, high = SMALLEST, 1024.0
     for _ in range(30):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if expected_surprises(_rates(rows, middle)) > target else (low, middle)
+        low, high = (middle, high) if expected_surprises(_rates(rows, middle)) > count else (low, middle)
     return math.sqrt(low * high)
+
+
+def _rates(rows: Tempered, beta: float) -> FloatArray:
+    return np.where(rows.possible, surprise_rates(rows.predictions, beta), 0.0)
 
 
 def _clustered_tails(rows: Tempered, codes: IndexArray, size: int) -> Tails:

@@ -35,7 +35,8 @@ def observed_surprises(predictions: Predictions, possible: AnyArray | None, weig
         scored, w = predictions.weighted(rows, weight)
         assert scored.surprisal is not None
         assert scored.confidence is not None
-        gap = np.maximum(scored.surprisal + np.log(scored.confidence), 0.0)
+        gap = scored.surprisal + np.log(scored.confidence)
+        gap = np.where(gap > 1e-12 * scored.surprisal, gap, 0.0)  # exactly 0 without a surprise, whatever the rounding
         if possible is not None:
             gap = np.where(possible[rows], gap, 0.0)
         total += float(gap.sum() if w is None else np.dot(w, gap))
