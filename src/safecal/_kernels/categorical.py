@@ -109,7 +109,9 @@ def cumulants(d: FloatArray, beta: AnyArray | float) -> tuple[FloatArray, FloatA
     """
     impossible = np.isinf(d)
     finite = np.where(impossible, 0.0, d)
-    u = np.where(impossible, 0.0, np.exp(-np.reshape(beta, (-1, 1)) * finite))
+    exponent = np.where(impossible, -np.inf, -np.reshape(beta, (-1, 1)) * finite)
+    largest = exponent.max(axis=1)
+    u = np.exp(exponent - largest[:, None])
     total = u.sum(axis=1)
     log_norm = np.log(np.exp(-d).sum(axis=1))
     mean = np.vecdot(u, finite) / total
@@ -118,4 +120,9 @@ def cumulants(d: FloatArray, beta: AnyArray | float) -> tuple[FloatArray, FloatA
     second = np.vecdot(u, centred) / total
     u *= centred
     third = np.vecdot(u, centred) / total
-    return np.asarray(np.log(total) - beta * log_norm), np.asarray(-mean - log_norm), second, np.asarray(-third)
+    return (
+        np.asarray(np.log(total) + largest - beta * log_norm),
+        np.asarray(-mean - log_norm),
+        second,
+        np.asarray(-third),
+    )

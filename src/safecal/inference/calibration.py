@@ -214,9 +214,11 @@ def _from_rows(
                 s.sum_excess, s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2, s.sum_third_cumulant_weight3
             )
             return found, "pearson3", "the log-partition function is not available"
-        if found is None:
-            assert rates is not None
+        if found is None and rates is not None:  # the edge of the support: every outcome likeliest, or unlikeliest
             found = (1.0, float(np.exp(-rates.sum()))) if observed == 0.0 else (0.0, 1.0)
+        if found is None:
+            found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
+            return found, "pearson3", "at the edge of the support there is no saddlepoint"
         reason = f"{expected:.3g} surprises are expected" if rates is not None else "the law is smooth"
         return found, "saddlepoint", why if method == "saddlepoint" else reason
     if rates is None:

@@ -1,5 +1,6 @@
 """A bound as a function of its level."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -47,7 +48,9 @@ class Curve:
         from scipy import interpolate  # here, because it takes a tenth of a second to load
 
         finite = np.isfinite(y)
-        return float(interpolate.PchipInterpolator(x[finite], y[finite])(wanted))
+        with np.errstate(all="ignore"):  # slopes of bounds that barely differ may overflow
+            found = float(interpolate.PchipInterpolator(x[finite], y[finite])(wanted))
+        return found if math.isfinite(found) else float(y[after])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

@@ -29,7 +29,8 @@ def exact_tails(
     for values, probabilities in laws:
         if len(support) * len(values) > 8 * _POINTS:
             return None
-        support = np.add.outer(support, values).ravel()
+        with np.errstate(over="ignore"):
+            support = np.add.outer(support, values).ravel()
         mass = np.multiply.outer(mass, probabilities).ravel()
         support, mass = _pooled(support, mass)
         if len(support) > _POINTS:
@@ -43,7 +44,8 @@ def _pooled(support: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArr
     """Put values together that differ by rounding only."""
     order = support.argsort(kind="stable")
     support, mass = support[order], mass[order]
-    new = np.concatenate([[True], np.diff(support) > 1e-11 * (1.0 + np.abs(support[1:]))])
+    with np.errstate(over="ignore", invalid="ignore"):
+        new = np.concatenate([[True], np.diff(support) > 1e-11 * (1.0 + np.abs(support[1:]))])
     starts = np.flatnonzero(new)
     return support[starts], np.add.reduceat(mass, starts)
 
@@ -94,5 +96,7 @@ def _repeated(values: FloatArray, gaps: FloatArray, repeats: int) -> tuple[Float
     for _ in range(repeats):
         if len(support) * len(one_values) > 8 * _POINTS:
             return None
-        support, mass = _pooled(np.add.outer(support, one_values).ravel(), np.multiply.outer(mass, one_mass).ravel())
+        with np.errstate(over="ignore"):
+            support = np.add.outer(support, one_values).ravel()
+        support, mass = _pooled(support, np.multiply.outer(mass, one_mass).ravel())
     return support, mass

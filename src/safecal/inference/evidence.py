@@ -8,12 +8,14 @@ and is drawn where few are: with no surprise among n rows it is the rule of thre
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import final
 
 import numpy as np
 from scipy import special
 
 from .._types import AnyArray, FloatArray, IndexArray
+from ..errors import UnavailableError
 from .curves import Curve, score
 from .surprises import draw_surprises, expected_surprises, observed_surprises, surprise_rates
 from .tails import lugannani_rice, pearson3
@@ -22,9 +24,10 @@ from .tempered import LARGEST, SMALLEST, Tempered, Tilted
 __all__ = ["Evidence", "evidence"]
 
 _SCORES = (0.0, 0.9, 1.6, 2.3, 3.7)  # where bounds are first looked for, in standard deviations
+_STEP = 1.0  # a jump of the score between two nodes that asks for one more
 _ENOUGH = 3.5  # a normal score beyond every level that is asked for
 _ROUNDS = 12  # of four nodes each, sixteen times farther every time
-_FEW = 10.0  # expected surprises under which tails are drawn
+_FEW = 25.0  # expected surprises under which tails are drawn
 _DRAWS = 14_000
 
 # Betas -> for each the tilted sums, and the normal scores of P(S <= observed) and of P(S >= observed) under it
@@ -65,25 +68,47 @@ def _bounds(rows: Tempered, tails: Tails, side: int) -> tuple[Curve, Curve]:
     """Return the bound on one side as a curve, and the ECD along it."""
     end = math.inf if side > 0 else 0.0
     if rows.beta == end:
-        at = rows.at(SMALLEST if side < 0 else LARGEST)[0]
+        at = _first_available(rows, (SMALLEST, 2.0**-10, 2.0**-5, 0.25, 0.5) if side < 0 else (LARGEST,))
         return Curve((0.0,), (end,)), Curve((0.0,), (rows.ecd(at),))
-    found: list[tuple[float, float, float]] = []  # score, beta, ECD
+    found: list[tuple[float, float, float]] = []  # score, beta, ECD; from the estimate outward
+
+    def look(nodes: list[float]) -> bool:
+        """Take in some nodes; tell whether all of them exist."""
+        try:
+            new = tails(nodes)
+        except UnavailableError:  # the log-partition function ends among them, and so does what can be ruled out
+            return len(nodes) > 1 and all(look([beta]) for beta in nodes)
+        found.extend((lower if side < 0 else upper, at.beta, rows.ecd(at)) for at, lower, upper in new)
+        found.sort(key=lambda point: side * point[1])
+        return True
+
     nodes = _first_nodes(rows, side)
     for _ in range(_ROUNDS):
-        for tilted, lower, upper in tails(nodes):
-            found.append((lower if side < 0 else upper, tilted.beta, rows.ecd(tilted)))
         last = nodes[-1]
-        if max(x for x, _, _ in found) >= _ENOUGH or not SMALLEST < last < LARGEST:
+        if not look(nodes) or max(x for x, _, _ in found) >= _ENOUGH or not SMALLEST < last < LARGEST:
             break
         nodes = [min(max(last * 2.0 ** (side * step), SMALLEST), LARGEST) for step in (0.5, 1.0, 2.0, 4.0)]
-    found.sort(key=lambda point: -side * point[1], reverse=True)  # outward from the estimate
-    if found and max(x for x, _, _ in found) < _ENOUGH:
-        found.append((_ENOUGH + 10.0, end, found[-1][2]))
+    for _ in range(_ROUNDS):  # halve steps in which the score jumps
+        steps = [(p, q) for p, q in pairwise(found) if q[0] - p[0] > _STEP and -_STEP < p[0] < _ENOUGH]
+        nodes = [math.sqrt(p[1] * q[1]) for p, q in steps]
+        if not nodes or not look(nodes):
+            break
+    if max((x for x, _, _ in found), default=0.0) < _ENOUGH:
+        found.append((_ENOUGH + 10.0, end, found[-1][2] if found else 0.0))
     scores = np.maximum.accumulate([x for x, _, _ in found])
-    keep = np.concatenate([[True], np.diff(scores) > 1e-9])
+    keep = np.concatenate([[True], np.diff(scores) > 1e-4])
     kept = tuple(scores[keep].tolist())
     betas, ecds = (tuple(point[j] for point, ok in zip(found, keep, strict=True) if ok) for j in (1, 2))
     return Curve(kept, betas), Curve(kept, ecds)
+
+
+def _first_available(rows: Tempered, betas: tuple[float, ...]) -> Tilted:
+    for beta in betas:
+        try:
+            return rows.at(beta)[0]
+        except UnavailableError:
+            continue
+    return rows.one
 
 
 def _first_nodes(rows: Tempered, side: int) -> list[float]:
@@ -96,7 +121,9 @@ def _first_nodes(rows: Tempered, side: int) -> list[float]:
 
 
 def _few(rows: Tempered) -> bool:
-    beta = min(max(rows.beta, SMALLEST), 1.0)
+    if math.isinf(rows.beta):
+        return True
+    beta = max(rows.beta, SMALLEST)
     return expected_surprises(surprise_rates(rows.predictions, beta)) < _FEW
 
 

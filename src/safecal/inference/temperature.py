@@ -91,7 +91,7 @@ def _from_profile(profile: Profile, level: float) -> Interval:
     )
     slope = likelihood.derivative()(x)
     method = "profile likelihood"
-    if not np.ptp(profile.log_likelihood) > 0.0:
+    if not np.ptp(profile.log_likelihood) > 1e-12 * np.abs(profile.log_likelihood).max():
         return Interval(math.nan, math.nan, math.nan, level, method)
     if slope[0] <= 0.0 or slope[-1] >= 0.0:
         best = float(x[0] if slope[0] <= 0.0 else x[-1])

@@ -136,5 +136,11 @@ def _fit(rows: Tempered) -> Tilted | None:
             step = 0.5 * (low + high)
         if high - low < 1e-12:
             break
-        at = rows.at(math.exp(step))[0]
+        try:
+            at = rows.at(math.exp(step))[0]
+        except UnavailableError:  # so flat a law has no sum or integral: the estimate lies above
+            if step > x:
+                raise
+            low = step
+            at = rows.at(math.exp(0.5 * (low + x)))[0]
     return None if at.beta < 2.0 * SMALLEST else at
