@@ -115,7 +115,8 @@ def inference_rows(ecd: Interval, temperature: Interval, test: TestResult) -> li
         low, high = (number(end, signed=signed) for end in (interval.low, interval.high))
         return f"{level} {low} to {high}"
 
-    rows = [("ECD", number(ecd.value, signed=True), f"nat, {ends(ecd, True)}: {direction(ecd)}")]
+    between = "" if math.isinf(ecd.value) else f", {ends(ecd, True)}"
+    rows = [("ECD", number(ecd.value, signed=True), f"nat{between}: {direction(ecd)}")]
     if not math.isnan(temperature.value):
         rows.append(("temperature", number(temperature.value), f"{ends(temperature, False)}; 1 is calibrated"))
     p = f"{test.p_value:.2g}" if test.p_value >= 1e-4 else "< 0.0001"

@@ -32,7 +32,7 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
     if (column < 0).any():
         raise refuse(column, name, lambda x: x < 0, WeightError, "must not be negative", None)
     positive = column[column > 0]
-    if positive.size and not (positive.min() >= _LEAST and positive.max() <= _MOST):
+    if positive.size and not (float(positive.min()) >= _LEAST and float(positive.max()) <= _MOST):
         hint = f"only their ratios matter: pass `{name} / {name}.mean()`."
         rule = f"must be 0 or lie between {_LEAST:g} and {_MOST:g}, so that their cubes are floats"
         raise refuse(column, name, lambda x: (x > 0) & ((x < _LEAST) | (x > _MOST)), RangeError, rule, hint)

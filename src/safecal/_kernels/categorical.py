@@ -109,7 +109,8 @@ def cumulants(d: FloatArray, beta: AnyArray | float) -> tuple[FloatArray, FloatA
     """
     impossible = np.isinf(d)
     finite = np.where(impossible, 0.0, d)
-    exponent = np.where(impossible, -np.inf, -np.reshape(beta, (-1, 1)) * finite)
+    with np.errstate(over="ignore"):
+        exponent = np.where(impossible, -np.inf, -np.reshape(beta, (-1, 1)) * finite)
     largest = exponent.max(axis=1)
     u = np.exp(exponent - largest[:, None])
     total = u.sum(axis=1)

@@ -18,7 +18,8 @@ def surprise_rates(predictions: Predictions, beta: float) -> FloatArray:
     parts = []
     for rows in predictions.row_blocks():
         gaps = predictions.gaps(rows)
-        others = np.exp(-beta * gaps).sum(axis=1)
+        with np.errstate(over="ignore"):
+            others = np.exp(-beta * gaps).sum(axis=1)
         parts.append(np.log1p(np.maximum(others, 0.0)))
     return np.concatenate(parts)
 
@@ -35,7 +36,8 @@ def observed_surprises(predictions: Predictions, possible: AnyArray | None, weig
         scored, w = predictions.weighted(rows, weight)
         assert scored.surprisal is not None
         assert scored.confidence is not None
-        gap = scored.surprisal + np.log(scored.confidence)
+        assert scored.correct is not None
+        gap = np.where(scored.correct, 0.0, scored.surprisal + np.log(scored.confidence))
         gap = np.where(gap > 1e-12 * scored.surprisal, gap, 0.0)  # exactly 0 without a surprise, whatever the rounding
         if possible is not None:
             gap = np.where(possible[rows], gap, 0.0)
@@ -76,7 +78,8 @@ def _sizes(predictions: Predictions, row: IndexArray, beta: float, rng: np.rando
     for start in range(0, len(distinct), step):
         gaps = predictions.gaps(distinct[start : start + step])
         mine = np.flatnonzero((where >= start) & (where < start + step))
-        cumulative = np.cumsum(np.exp(-beta * gaps), axis=1)
+        with np.errstate(over="ignore"):
+            cumulative = np.cumsum(np.exp(-beta * gaps), axis=1)
         here = where[mine] - start
         target = u[mine] * cumulative[here, -1]
         pick = (cumulative[here] <= target[:, None]).sum(axis=1)

@@ -102,11 +102,10 @@ def tempered(predictions: Predictions, weight: AnyArray | None = None) -> Temper
         s = np.where(possible[rows], scored.surprisal, 0.0)
         surprisal += float((w * s).sum())
         mass += float(w.sum())
-        if scored.confidence is None:
+        if scored.confidence is None or scored.correct is None:
             above = math.inf
-        else:
-            least = -np.log(scored.confidence)
-            above += float((w * (s > least * (1.0 + 1e-9) + 1e-300)).sum())
+        else:  # an outcome as likely as the most likely one is no surprise either
+            above += float((w * (~scored.correct & (s > -np.log(scored.confidence) * (1.0 + 1e-9)))).sum())
     start = Tempered(predictions, weight, possible, surprisal, mass, _NOTHING, None, math.nan)
     one = start.at(1.0)[0]
     start = Tempered(predictions, weight, possible, surprisal, mass, one, None, math.nan)
@@ -143,4 +142,4 @@ def _fit(rows: Tempered) -> Tilted | None:
                 raise
             low = step
             at = rows.at(math.exp(0.5 * (low + x)))[0]
-    return None if at.beta < 2.0 * SMALLEST else at
+    return None if at.beta < 2.0 * SMALLEST or at.information <= 0.0 else at
