@@ -131,7 +131,8 @@ class Bins:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; infinite edges are written as text."""
-        return documents.document("bins", {"edges": [documents.number(edge) for edge in self.edges]})
+        ends = [documents.number(e) if e != -np.inf else "-inf" for e in self.edges]
+        return documents.document("bins", {"edges": ends})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

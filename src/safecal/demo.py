@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .front_door import evaluate
+from .evaluation import evaluate
 
 __all__ = ["main"]
 

@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def number(value: float) -> float | str | None:
-    """Return a number as JSON can hold it: infinite ones as ``"inf"`` and ``"-inf"``, an undefined one as None."""
+    """Return a metric as JSON can hold it: ``+inf`` as ``"inf"`` and an undefined value as None."""
     if value != value:
         return None
-    return str(value) if math.isinf(value) else value
+    return "inf" if value == float("inf") else value

@@ -12,7 +12,7 @@ from .._kernels import bernoulli as kernel
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import Cumulants, Partition, Predictions
+from .predictions import Partition, Predictions
 
 __all__ = ["bernoulli"]
 
@@ -25,7 +25,6 @@ class Bernoulli(Predictions):
     family: ClassVar[str] = "bernoulli"
     bin_choices: ClassVar[tuple[str, ...]] = ("probability", "confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
-    discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
 
     happened: BoolArray
@@ -70,16 +69,12 @@ class Bernoulli(Predictions):
     def _partition(self, rows: slice) -> Partition:
         values, odds = self._odds(rows)
 
-        def at(beta: AnyArray | float) -> Cumulants:
-            if np.min(beta) < 0.0 and odds.m.min() == 0.0 and not (self.logits and np.isfinite(values).all()):
+        def value(beta: float, deriv: int) -> FloatArray:
+            if beta < 0.0 and odds.m.min() == 0.0 and not (self.logits and np.isfinite(values).all()):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
-            return Cumulants(*kernel.cumulants(odds, beta))
+            return kernel.log_partition(odds, beta, deriv)
 
-        return at
-
-    def gaps(self, rows: Rows) -> FloatArray:
-        _, odds = self._odds(rows)
-        return np.where((odds.m == 0.0) & (odds.L == 0.0), np.inf, odds.L)[:, None]
+        return value
 
 
 def bernoulli(

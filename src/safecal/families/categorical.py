@@ -12,7 +12,7 @@ from .._kernels import categorical as kernel
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import BLOCK, Cumulants, Partition, Predictions
+from .predictions import BLOCK, Partition, Predictions
 
 __all__ = ["categorical"]
 
@@ -27,7 +27,6 @@ class Categorical(Predictions):
     family: ClassVar[str] = "categorical"
     bin_choices: ClassVar[tuple[str, ...]] = ("confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
-    discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
 
     happened: IndexArray
@@ -52,7 +51,7 @@ class Categorical(Predictions):
     def _chunk(self) -> int:
         return max(1, _ELEMENTS // self.classes)
 
-    def _probabilities(self, rows: Rows) -> FloatArray:
+    def _probabilities(self, rows: slice) -> FloatArray:
         p = block(self.values, rows)
         if self.clip is not None:
             p = np.clip(p, self.clip, 1.0 - self.clip)
@@ -77,7 +76,7 @@ class Categorical(Predictions):
             s.confidence, correct, s.confidence, correct, brier,
         )  # fmt: skip
 
-    def _gaps(self, rows: Rows) -> FloatArray:
+    def _gaps(self, rows: slice) -> FloatArray:
         if self.logits:
             z = block(self.values, rows)
         else:
@@ -89,19 +88,12 @@ class Categorical(Predictions):
         step = self._chunk
         parts = [self._gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
 
-        def at(beta: AnyArray | float) -> Cumulants:
-            if np.min(beta) < 0.0 and any(np.isinf(d).any() for d in parts):
+        def value(beta: float, deriv: int) -> FloatArray:
+            if beta < 0.0 and any(np.isinf(d).any() for d in parts):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
-            betas = np.split(beta, range(step, rows.stop - rows.start, step)) if np.ndim(beta) else [beta] * len(parts)
-            found = [kernel.cumulants(d, b) for d, b in zip(parts, betas, strict=True)]
-            return Cumulants(*map(np.concatenate, zip(*found, strict=True)))
+            return np.concatenate([kernel.log_partition(d, beta, deriv) for d in parts])
 
-        return at
-
-    def gaps(self, rows: Rows) -> FloatArray:
-        found = self._gaps(rows)
-        found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
-        return found
+        return value
 
     @property
     def _block_rows(self) -> int:

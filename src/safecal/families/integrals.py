@@ -13,8 +13,7 @@ import numpy as np
 
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .moments import Moments
-from .predictions import Cumulants
+from .moments import Cumulants, Moments
 
 __all__ = ["Quadrature", "Summation"]
 

@@ -1,13 +1,21 @@
 """Weighted central moments that grow a batch at a time, without cancellation."""
 
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from .._types import FloatArray
-from .predictions import Cumulants
 
-__all__ = ["Moments"]
+__all__ = ["Cumulants", "Moments"]
+
+
+class Cumulants(NamedTuple):
+    """``A(beta)``, the log of the integral of ``f**beta``, and its first three derivatives, one value a row each."""
+
+    value: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
 
 
 @final

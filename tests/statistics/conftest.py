@@ -1,6 +1,0 @@
-"""Make the helpers beside these tests importable."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
