@@ -14,7 +14,7 @@ export PIP_BUILD_CONSTRAINT := constraints/ci.txt
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench wheel clean
+.PHONY: help demo test test-all test-oldest lint docs bench validate wheel clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -46,6 +46,11 @@ docs: $(VENV)/.with-test ## run every code block of the documentation
 
 bench: $(VENV)/.with-bench ## the benchmarks
 	$(VENV)/bin/python bench/run.py
+
+validate: $(VENV)/.with-core ## the published tables of size, power and coverage; resumes where it was stopped
+	$(VENV)/bin/python tools/validate.py
+	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
+	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
 
 wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside
 	rm -rf build dist

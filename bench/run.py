@@ -57,7 +57,7 @@ def binary(rows: int) -> list[dict[str, Any]]:
         calibration_curve(y_true, y_prob, n_bins=10)
 
     def ours() -> None:
-        safecal.evaluate(y_true, y_prob)
+        safecal.bernoulli(y_true, y_prob).table()
 
     work = f"binary table, {rows:.0e} rows"
     return compare(work, rows, "scikit-learn: log_loss + brier_score_loss + calibration_curve", peer, ours)
@@ -85,7 +85,7 @@ def multiclass(rows: int, classes: int) -> list[dict[str, Any]]:
         return run
 
     def ours() -> None:
-        safecal.evaluate(y_true, logits=logits)
+        safecal.categorical(y_true, logits=logits).table()
 
     work = f"multiclass logits, {rows:.0e} x {classes} float32"
     found = compare(work, rows, "NumPy log_softmax in float64, as accurate", naive(np.float64), ours)

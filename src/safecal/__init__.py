@@ -10,39 +10,62 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._versions import show_versions
     from .bins import Bins
+    from .comparison import Comparison, Difference
     from .errors import SafecalError
-    from .evaluation import Evaluation, evaluate
+    from .evaluation import Evaluation
     from .families.bernoulli import bernoulli
     from .families.categorical import categorical
     from .families.density import density
     from .families.gaussian import gaussian
     from .families.predictions import Predictions
+    from .front_door import evaluate
+    from .histogram import Histogram
+    from .inference.calibration import calibration_test
+    from .inference.results import Interval, TestResult
+    from .inference.temperature import implied_temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
+    from .paired import compare
     from .profile import Profile
+    from .recalibrate.temperature import SafeTemperature, Temperature
+    from .reliability import Reliability, assess_reliability
     from .scored import Scored
     from .summary import Summary
     from .table import Table
+    from .verdict import Verdict
 
     __version__: str
 
 _HOMES = {
     "Bins": "bins",
+    "Comparison": "comparison",
+    "Difference": "comparison",
     "Evaluation": "evaluation",
+    "Histogram": "histogram",
+    "Interval": "inference.results",
     "Predictions": "families.predictions",
     "Profile": "profile",
+    "Reliability": "reliability",
+    "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
     "Scored": "scored",
     "Summary": "summary",
     "Table": "table",
+    "Temperature": "recalibrate.temperature",
+    "TestResult": "inference.results",
+    "Verdict": "verdict",
+    "assess_reliability": "reliability",
     "bernoulli": "families.bernoulli",
     "brier": "metrics",
+    "calibration_test": "inference.calibration",
     "categorical": "families.categorical",
+    "compare": "paired",
     "density": "families.density",
     "ecd": "metrics",
     "ece": "metrics",
     "esce": "metrics",
-    "evaluate": "evaluation",
+    "evaluate": "front_door",
     "gaussian": "families.gaussian",
+    "implied_temperature": "inference.temperature",
     "nees": "metrics",
     "nll": "metrics",
     "show_versions": "_versions",
@@ -52,22 +75,35 @@ _MODULES = ("errors", "testing")
 
 __all__ = [
     "Bins",
+    "Comparison",
+    "Difference",
     "Evaluation",
+    "Histogram",
+    "Interval",
     "Predictions",
     "Profile",
+    "Reliability",
+    "SafeTemperature",
     "SafecalError",
     "Scored",
     "Summary",
     "Table",
+    "Temperature",
+    "TestResult",
+    "Verdict",
+    "assess_reliability",
     "bernoulli",
     "brier",
+    "calibration_test",
     "categorical",
+    "compare",
     "density",
     "ecd",
     "ece",
     "esce",
     "evaluate",
     "gaussian",
+    "implied_temperature",
     "nees",
     "nll",
     "show_versions",

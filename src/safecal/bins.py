@@ -131,8 +131,7 @@ class Bins:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; infinite edges are written as text."""
-        ends = [documents.number(e) if e != -np.inf else "-inf" for e in self.edges]
-        return documents.document("bins", {"edges": ends})
+        return documents.document("bins", {"edges": [documents.number(edge) for edge in self.edges]})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .evaluation import evaluate
+from .front_door import evaluate
 
 __all__ = ["main"]
 

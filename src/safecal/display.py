@@ -2,16 +2,19 @@
 
 import html
 import math
+import textwrap
 from collections.abc import Sequence
 
+from .inference.results import Interval, TestResult, direction
+from .reliability import Reliability
 from .summary import Summary
 from .table import SIDES, Table
 
 __all__ = [
     "Metric",
-    "direction",
     "evaluation_html",
     "evaluation_text",
+    "inference_rows",
     "metric_rows",
     "number",
     "table_html",
@@ -33,17 +36,6 @@ def number(value: float, *, signed: bool = False) -> str:
     return (
         f"{value:+.4f}" if signed and abs(value) >= 0.00005 else f"{abs(value) if abs(value) < 0.00005 else value:.4f}"
     )
-
-
-def direction(ecd: float) -> str:
-    """Say in words what the sign of an ECD means."""
-    if math.isnan(ecd):
-        return "no rows"
-    if math.isinf(ecd):
-        return "an outcome the model called impossible happened"
-    if ecd == 0:
-        return "as surprised as it said it would be"
-    return "over-confident" if ecd > 0 else "under-confident"
 
 
 def _row(
@@ -115,9 +107,26 @@ def table_html(table: Table) -> str:
     )
 
 
-def metric_rows(s: Summary, bins: Table | None) -> list[Metric]:
+def inference_rows(ecd: Interval, temperature: Interval, test: TestResult) -> list[Metric]:
+    """Return ECD and temperature with their intervals, and the test."""
+    level = f"{100 * ecd.level:g} % interval"
+
+    def ends(interval: Interval, signed: bool) -> str:
+        low, high = (number(end, signed=signed) for end in (interval.low, interval.high))
+        return f"{level} {low} to {high}"
+
+    between = "" if math.isinf(ecd.value) else f", {ends(ecd, True)}"
+    rows = [("ECD", number(ecd.value, signed=True), f"nat{between}: {direction(ecd)}")]
+    if not math.isnan(temperature.value):
+        rows.append(("temperature", number(temperature.value), f"{ends(temperature, False)}; 1 is calibrated"))
+    p = f"{test.p_value:.2g}" if test.p_value >= 1e-4 else "< 0.0001"
+    rows.append(("p-value", p, f"of calibration, {test.method} test"))
+    return rows
+
+
+def metric_rows(s: Summary, bins: Table | None, reliability: Reliability | None) -> list[Metric]:
     """Return name, value and meaning of each metric that exists; ``bins`` gives those that need bins."""
-    rows = [("ECD", number(s.ecd, signed=True), f"nat: {direction(s.ecd)}")]
+    rows: list[Metric] = []
     if s.n_impossible:
         rest = f"ECD of the others {number(s.ecd_possible, signed=True)}"
         rows.append(("impossible", str(s.n_impossible), f"of {s.n} rows had probability 0; {rest}"))
@@ -128,6 +137,11 @@ def metric_rows(s: Summary, bins: Table | None) -> list[Metric]:
     if bins is not None:
         over, under = (number(bins.ece(side)) for side in SIDES)
         rows.append(("ECE", number(bins.ece()), f"over-confident part {over}, under-confident {under}"))
+        if reliability is not None:
+            most = number(reliability.ece_quantile)
+            rows.append(
+                ("by chance", number(reliability.ece_expected), f"ECE if calibrated; 95 % of the time at most {most}")
+            )
         rows.append(("ESCE", number(bins.esce(), signed=True), "observed minus predicted"))
     if s.sum_brier is not None:
         rows.append(("Brier", number(s.brier), "smaller is better"))
@@ -137,14 +151,16 @@ def metric_rows(s: Summary, bins: Table | None) -> list[Metric]:
     return rows
 
 
-def evaluation_text(title: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
-    """Return an evaluation as text."""
+def evaluation_text(title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
+    """Return an evaluation as text, the verdict first."""
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
     lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
-    return "\n".join([title, "", *lines, *(f"\n{table_text(table)}" for table in tables)])
+    return "\n".join(
+        [title, "", *textwrap.wrap(verdict, 78), "", *lines, *(f"\n{table_text(table)}" for table in tables)]
+    )
 
 
-def evaluation_html(title: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
+def evaluation_html(title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
     """Return an evaluation as HTML; everything from the data is escaped."""
     left, right = 'style="text-align:left"', 'style="text-align:right"'
     rows = "".join(
@@ -153,4 +169,4 @@ def evaluation_html(title: str, metrics: Sequence[Metric], tables: Sequence[Tabl
         for a, b, c in metrics
     )
     head = f"<table><caption>{html.escape(title)}</caption><tbody>{rows}</tbody></table>"
-    return f"<div>{head}{''.join(map(table_html, tables))}</div>"
+    return f"<div><p><strong>{html.escape(verdict)}</strong></p>{head}{''.join(map(table_html, tables))}</div>"

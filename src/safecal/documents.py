@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def number(value: float) -> float | str | None:
-    """Return a metric as JSON can hold it: ``+inf`` as ``"inf"`` and an undefined value as None."""
+    """Return a number as JSON can hold it: infinite ones as ``"inf"`` and ``"-inf"``, an undefined one as None."""
     if value != value:
         return None
-    return "inf" if value == float("inf") else value
+    return str(value) if math.isinf(value) else value

@@ -1,45 +1,57 @@
-"""The front door: everything about one set of predictions."""
+"""Everything about one set of predictions, and what follows from it."""
 
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
 from typing import Any, Self, final
 
 from . import documents
-from ._checks.classes import one_form
-from ._checks.columns import weights
-from ._checks.message import fail
-from ._types import ArrayLike, Labels
-from .bins import Bins
-from .display import Metric, evaluation_html, evaluation_text, metric_rows
-from .errors import OptionError, ShapeError
-from .families.bernoulli import bernoulli
-from .families.categorical import categorical
-from .families.predictions import Predictions
+from ._checks.columns import fraction, positive
+from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
+from .histogram import Histogram
+from .inference.intervals import Bounds
+from .inference.results import Interval, TestResult
+from .reliability import Reliability
 from .summary import Summary
 from .table import Table
-from .tabulate import bins_for, by_bin, by_group, tabulate
+from .verdict import Verdict, judge
 
-__all__ = ["Evaluation", "classifier", "evaluate", "evaluate_predictions"]
+__all__ = ["Evaluation"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Every metric of one set of predictions, read off its sums; it holds no raw data.
+    """Everything about one set of predictions, read off its sums; it holds no raw data.
 
     Attributes
     ----------
     family : str
         ``"bernoulli"``, ``"categorical"``, ``"gaussian"`` or ``"density"``.
+    dimension : int
+        Dimension of a state; 1 for classifiers.
+    most_entropy : float
+        Entropy of a prediction that says nothing; infinite for states and densities.
     summary : Summary
         Sums over all rows.
     bins : Table or None
         Sums by bin; None when nothing is binned.
     groups : Table or None
         Sums by group; None when ``by`` was not given.
+    histogram : Histogram
+        How the excess is spread over the rows.
+    n_certain : int
+        Rows in which one outcome had probability exactly 1.
+    reliability : Reliability or None
+        What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test.
+    test : TestResult
+        The two-sided test of calibration.
+    bounds : Bounds
+        Bounds on ECD and on the temperature, at every level.
+    threshold, max_temperature, level : float
+        The limits of the verdict, and the level of its intervals.
 
     Examples
     --------
@@ -47,12 +59,97 @@ class Evaluation:
     >>> result = safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], bins=2)
     >>> round(result.ecd, 4), round(result.ece, 4)
     (-0.157, 0.04)
+    >>> result.verdict.decision  # five rows prove nothing
+    'UNDETERMINED'
     """
 
     family: str
+    dimension: int
+    most_entropy: float
     summary: Summary
     bins: Table | None
     groups: Table | None
+    histogram: Histogram
+    n_certain: int
+    reliability: Reliability | None
+    test: TestResult
+    bounds: Bounds
+    threshold: float
+    max_temperature: float
+    level: float
+
+    @property
+    def interval(self) -> Interval:
+        """ECD with its confidence interval."""
+        return self.bounds.interval(self.level)
+
+    @property
+    def temperature(self) -> Interval:
+        """The temperature the data ask for, with its interval: above 1 over-confident, below 1 under-confident."""
+        return self.bounds.temperature(self.level)
+
+    def confidence_interval(self, level: float) -> Interval:
+        """Return ECD with its confidence interval at another level.
+
+        Parameters
+        ----------
+        level : float
+            Between 0 and 1; from 0.998 on, intervals grow no more.
+
+        Returns
+        -------
+        Interval
+            As `interval`.
+        """
+        return self.bounds.interval(fraction(level, "level"))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Is the model safe? Decision and reason, by the limits that were set."""
+        return self.judge()
+
+    def judge(
+        self, *, threshold: float | None = None, max_temperature: float | None = None, level: float | None = None
+    ) -> Verdict:
+        """Decide by other limits.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Largest ECD that is allowed, in nats; for states in nats a dimension.
+        max_temperature : float, optional
+            Largest temperature that is allowed.
+        level : float, optional
+            Level of the confidence intervals.
+
+        Returns
+        -------
+        Verdict
+            The decision, and why.
+        """
+        what = (
+            "its covariances are {} times too small"
+            if self.family == "gaussian"
+            else "its logits are {} times too large"
+        )
+        if self.family == "density":
+            what = "its temperature is {}"
+        return judge(
+            self.summary,
+            self.bounds,
+            tuple(self._tables()),
+            dimension=self.dimension,
+            most_entropy=self.most_entropy,
+            threshold=positive(self.threshold if threshold is None else threshold, "threshold"),
+            max_temperature=positive(
+                self.max_temperature if max_temperature is None else max_temperature, "max_temperature"
+            ),
+            level=fraction(self.level if level is None else level, "level"),
+            certain=self.n_certain,
+            worst_share=self.histogram.worst_share(),
+            reliability=self.reliability,
+            what=what,
+        )
 
     @property
     def n(self) -> int:
@@ -108,10 +205,10 @@ class Evaluation:
         return self.summary.bias
 
     def __repr__(self) -> str:
-        return evaluation_text(self._title(), self._metrics(), self._tables())
+        return evaluation_text(self._title(), str(self.verdict), self._metrics(), self._tables())
 
     def _repr_html_(self) -> str:
-        return evaluation_html(self._title(), self._metrics(), self._tables())
+        return evaluation_html(self._title(), str(self.verdict), self._metrics(), self._tables())
 
     def _title(self) -> str:
         return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
@@ -120,7 +217,9 @@ class Evaluation:
         return [table for table in (self.bins, self.groups) if table is not None]
 
     def _metrics(self) -> list[Metric]:
-        return metric_rows(self.summary, None if math.isnan(self.ece) else self.bins)
+        verdict = self.verdict
+        head = inference_rows(verdict.ecd, verdict.temperature, self.test)
+        return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the sums, and the metrics they give.
@@ -137,6 +236,17 @@ class Evaluation:
                 "family": self.family,
                 "n": self.n,
                 "metrics": {name: documents.number(getattr(self, name)) for name in names},
+                "dimension": self.dimension,
+                "most_entropy": documents.number(self.most_entropy),
+                "threshold": self.threshold,
+                "max_temperature": self.max_temperature,
+                "level": self.level,
+                "verdict": self.verdict.to_dict(),
+                "test": self.test.to_dict(),
+                "bounds": self.bounds.to_dict(),
+                "histogram": self.histogram.to_dict(),
+                "n_certain": self.n_certain,
+                "reliability": None if self.reliability is None else self.reliability.to_dict(),
                 "summary": self.summary.to_dict(),
                 "bins": None if self.bins is None else self.bins.to_dict(),
                 "groups": None if self.groups is None else self.groups.to_dict(),
@@ -157,13 +267,23 @@ class Evaluation:
         Evaluation
             Equal to the one that was written.
         """
-        content = documents.body("evaluation", document, ("family", "summary", "bins", "groups"))
-        bins, groups = content["bins"], content["groups"]
+        content = documents.body("evaluation", document, _READ)
+        bins, groups, reliability = content["bins"], content["groups"], content["reliability"]
         return cls(
             content["family"],
+            content["dimension"],
+            float(content["most_entropy"]),
             Summary.from_dict(content["summary"]),
             None if bins is None else Table.from_dict(bins),
             None if groups is None else Table.from_dict(groups),
+            Histogram.from_dict(content["histogram"]),
+            content["n_certain"],
+            None if reliability is None else Reliability.from_dict(reliability),
+            TestResult.from_dict(content["test"]),
+            Bounds.from_dict(content["bounds"]),
+            content["threshold"],
+            content["max_temperature"],
+            content["level"],
         )
 
     @staticmethod
@@ -180,151 +300,4 @@ class Evaluation:
         return schema
 
 
-def classifier(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Labels | None = None,
-    clip: float | None = None,
-) -> Predictions:
-    """Return Bernoulli predictions for a column, categorical ones for a matrix."""
-    values, name = one_form(y_prob, logits)
-    if values.ndim == 2 and values.shape[1] == 1:
-        rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`."
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}", hint=hint)
-    if values.ndim not in (1, 2):
-        rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
-    form: dict[str, Any] = {name: values}
-    if values.ndim == 1:
-        if labels is not None:
-            hint = "for one probability a row, name the positive class with `pos_label=`."
-            raise fail(
-                OptionError,
-                "labels",
-                "names the columns of an (n, K) prediction",
-                got=f"`{name}` of shape (n,)",
-                hint=hint,
-            )
-        return bernoulli(y_true, **form, pos_label=pos_label, clip=clip)
-    if pos_label is not None:
-        hint = "for one column a class, name the columns with `labels=`."
-        raise fail(
-            OptionError,
-            "pos_label",
-            "belongs to a prediction of shape (n,)",
-            got=f"`{name}` of shape {values.shape}",
-            hint=hint,
-        )
-    return categorical(y_true, **form, labels=labels, clip=clip)
-
-
-def evaluate(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Labels | None = None,
-    bins: int | Bins | None = 10,
-    bin_on: str | None = None,
-    strategy: str = "uniform",
-    by: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    clip: float | None = None,
-) -> Evaluation:
-    """Evaluate a classifier: every metric, the table of bins, groups.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        What happened. For two classes 0 or 1, or any two labels with ``pos_label``; for more the column number, or one
-        of ``labels``.
-    y_prob : array-like of shape (n,) or (n, K)
-        Probability of the positive class, or of each of K classes.
-    logits : array-like of shape (n,) or (n, K)
-        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
-    pos_label : object, optional
-        The label of the positive class, for shape (n,).
-    labels : sequence of K hashables, optional
-        The names of the columns in their order, for shape (n, K).
-    bins : int, Bins or None, default 10
-        The bins of the table; None for no table. Bins move ECE; they never move ECD.
-    bin_on : {"probability", "confidence", "entropy"}, optional
-        What rows are binned on: by default the probability of the positive class for two classes, the confidence in
-        the most likely class for more.
-    strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of equal width, or of about equally many rows.
-    by : array-like of shape (n,), or mapping of names to such, optional
-        Evaluate each group by itself, too. Missing values form a group of their own.
-    sample_weight : array-like of shape (n,), optional
-        Weight of each row in the means.
-    clip : float, optional
-        Move probabilities into ``[clip, 1 - clip]``; off by default.
-
-    Returns
-    -------
-    Evaluation
-        Print it for the table; ``.ecd > 0`` means over-confident.
-
-    See Also
-    --------
-    gaussian : State estimates; call ``.evaluate()`` on the result.
-    density : Any distribution with a log-density; call ``.evaluate()`` on the result.
-
-    Examples
-    --------
-    >>> import safecal
-    >>> safecal.evaluate([0, 1, 1, 0, 1, 0], [0.1, 0.7, 0.9, 0.8, 0.6, 0.2], bins=2)
-    safecal evaluation: 6 rows, bernoulli
-    <BLANKLINE>
-    ECD       -0.0040  nat: under-confident
-    NLL        0.4851  nat, smaller is better; the model expected 0.4891
-    ECE        0.0500  over-confident part 0.0000, under-confident 0.0500
-    ESCE      -0.0500  observed minus predicted
-    Brier      0.1583  smaller is better
-    accuracy   0.8333  at a mean confidence of 0.7833
-    <BLANKLINE>
-    probability   rows  predicted  observed     ECE     ESCE      ECD
-    -----------------------------------------------------------------
-    [0, 0.5)         2     0.1500    0.0000  0.1500  -0.1500  -0.2485
-    [0.5, 1]         4     0.7500    0.7500  0.0000   0.0000  +0.1182
-    -----------------------------------------------------------------
-    weighted sum     6     0.5500    0.5000  0.0500  -0.0500  -0.0040
-    """
-    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
-    return evaluate_predictions(
-        predictions, bins=bins, bin_on=bin_on, strategy=strategy, by=by, sample_weight=sample_weight
-    )
-
-
-def evaluate_predictions(
-    predictions: Predictions,
-    *,
-    bins: int | Bins | str | None = "auto",
-    bin_on: str | None = None,
-    strategy: str = "uniform",
-    by: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> Evaluation:
-    """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
-    if isinstance(bins, str) and bins == "auto":
-        wanted = predictions.binned_by_default or bin_on is not None or strategy != "uniform"
-        bins = 10 if wanted else None
-    splits = []
-    if bins is not None:
-        splits.append(by_bin(predictions, *bins_for(predictions, bins, bin_on, strategy)))
-    if by is not None:
-        splits.append(by_group(predictions, by))
-    if not splits:
-        return Evaluation(predictions.family, predictions.summary(sample_weight), None, None)
-    tables = tabulate(predictions, splits, weights(sample_weight, predictions.n, predictions.outcome))
-    return Evaluation(
-        predictions.family,
-        tables[0].total,
-        tables[0] if bins is not None else None,
-        tables[-1] if by is not None else None,
-    )
+_READ = tuple(field.name for field in fields(Evaluation))

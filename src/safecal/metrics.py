@@ -5,11 +5,10 @@ from typing import Any
 from ._checks.columns import weights
 from ._types import ArrayLike, Labels
 from .bins import Bins
-from .evaluation import classifier
+from .families.classifier import classifier
 from .families.gaussian import gaussian
 from .families.predictions import Predictions
 from .table import Table
-from .tabulate import bins_for, by_bin, tabulate
 
 __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]
 
@@ -311,5 +310,4 @@ def _predictions(
 def _table(
     predictions: Predictions, bins: int | Bins, strategy: str, bin_on: str | None, sample_weight: ArrayLike | None
 ) -> Table:
-    split = by_bin(predictions, *bins_for(predictions, bins, bin_on, strategy))
-    return tabulate(predictions, [split], weights(sample_weight, predictions.n))[0]
+    return predictions.table(bins, strategy=strategy, bin_on=bin_on, sample_weight=sample_weight)

@@ -1,8 +1,10 @@
 """Key to Summary, for bins and for groups; what is binned is read off it. Tables merge with ``+``."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -12,6 +14,9 @@ from ._types import BoolArray, FloatArray
 from .bins import Bins
 from .errors import MergeError, UnavailableError
 from .summary import Summary
+
+if TYPE_CHECKING:
+    from .inference.results import Interval
 
 __all__ = ["SIDES", "Table", "bin_keys"]
 
@@ -172,6 +177,23 @@ class Table:
         keys = bin_keys(bins) if bins is not None else tuple(_key(row["key"]) for row in rows)
         found = tuple(Summary.from_dict(row["summary"]) for row in rows)
         return cls(content["name"], keys, found, bins, content["top_label"])
+
+    def intervals(self, level: float = 0.95) -> tuple[Interval, ...]:
+        """Return ECD with its interval for each key, from its sums, so wide that all hold together.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence that every one of the intervals holds its ECD.
+
+        Returns
+        -------
+        tuple of Interval
+            One for each key; those whose ``low`` is above a limit are over-confident beyond it.
+        """
+        from .inference.intervals import intervals_together
+
+        return intervals_together(self.summaries, level)
 
     def __repr__(self) -> str:
         from .display import table_text

@@ -1147,6 +1147,138 @@ CASES: list[Case] = [
         UnavailableError,
         "log_partition of a Gaussian exists for beta > 0 only; got 0.0.",
     ),
+    # tests, intervals, verdicts
+    (
+        "an alternative that is none",
+        lambda: safecal.calibration_test(safecal.bernoulli(Y, P), alternative="greater"),
+        OptionError,
+        "`alternative` must be one of 'overconfident', 'underconfident', 'two-sided'; got 'greater'.",
+    ),
+    (
+        "a method of testing that is none",
+        lambda: safecal.calibration_test(safecal.bernoulli(Y, P), method="bootstrap"),
+        OptionError,
+        (
+            "`method` must be one of 'auto', 'exact', 'saddlepoint', 'pearson3', 'normal', 'montecarlo', 'cluster'; "
+            "got 'bootstrap'."
+        ),
+    ),
+    (
+        "an exact test from sums",
+        lambda: safecal.calibration_test(safecal.bernoulli(Y, P).summary(), method="exact"),
+        OptionError,
+        (
+            "`predictions` must be rows, not sums, for this test; got a Summary.\n\n"
+            "Hint: pass the predictions themselves: "
+            "`bernoulli(...)`, `categorical(...)`, `gaussian(...)` or `density(...)`."
+        ),
+    ),
+    (
+        "a test of clusters without clusters",
+        lambda: safecal.calibration_test(safecal.bernoulli(Y, P), method="cluster"),
+        OptionError,
+        "`method` must be \"cluster\" exactly when `cluster` is given; got 'cluster' without `cluster`.",
+    ),
+    (
+        "clusters with another method",
+        lambda: safecal.calibration_test(safecal.bernoulli(Y, P), method="normal", cluster=[0, 0, 1, 1]),
+        OptionError,
+        "`method` must be \"cluster\" exactly when `cluster` is given; got 'normal' with `cluster`.",
+    ),
+    (
+        "one cluster",
+        lambda: safecal.calibration_test(safecal.bernoulli(Y, P), cluster=["a"] * 4),
+        ShapeError,
+        (
+            "`cluster` must name at least two clusters; got 1.\n\n"
+            "Hint: one track alone has no test of this kind; test its innovations (NIS), "
+            "which do not depend on each other."
+        ),
+    ),
+    (
+        "one cluster of an evaluation",
+        lambda: safecal.evaluate(Y, P, cluster=[7, 7, 7, 7]),
+        ShapeError,
+        (
+            "`cluster` must name at least two clusters; got 1.\n\n"
+            "Hint: one track alone has no test of this kind; test its innovations (NIS), "
+            "which do not depend on each other."
+        ),
+    ),
+    (
+        "clusters of another length",
+        lambda: safecal.evaluate(Y, P, cluster=[0, 1]),
+        ShapeError,
+        (
+            "`cluster` must have as many rows as `y_true`; got 2 and 4.\n\n"
+            "Hint: both must come from the same rows, in the same order."
+        ),
+    ),
+    (
+        "too many values to list",
+        lambda: safecal.calibration_test(safecal.bernoulli(np.ones(100), np.linspace(0.1, 0.9, 100)), method="exact"),
+        OptionError,
+        (
+            '`method` cannot be "exact" here: the sum has too many values to list.\n\n'
+            'Hint: `method="auto"` chooses among the others.'
+        ),
+    ),
+    (
+        "drawn tails of states",
+        lambda: safecal.calibration_test(safecal.gaussian([1.0, 2.0], [0.0, 0.0], std=1.0), method="montecarlo"),
+        OptionError,
+        '`method` cannot be "montecarlo" for these predictions.\n\nHint: leave `method` out.',
+    ),
+    (
+        "a temperature from sums, with weights",
+        lambda: safecal.implied_temperature(safecal.bernoulli(Y, P).summary(), sample_weight=[1.0] * 4),
+        OptionError,
+        ("`source` must be rows, not sums, for clusters or weights.\n\nHint: pass the predictions themselves."),
+    ),
+    (
+        "a level of 95",
+        lambda: safecal.evaluate(Y, P, level=95),
+        RangeError,
+        "`level` must lie strictly between 0 and 1; got 95.",
+    ),
+    (
+        "a level of 1 for a temperature",
+        lambda: safecal.implied_temperature(safecal.bernoulli(Y, P), level=1.0),
+        RangeError,
+        "`level` must lie strictly between 0 and 1; got 1.0.",
+    ),
+    (
+        "a level of 0 afterwards",
+        lambda: safecal.evaluate(Y, P).confidence_interval(0),
+        RangeError,
+        "`level` must lie strictly between 0 and 1; got 0.",
+    ),
+    (
+        "a threshold of 0",
+        lambda: safecal.evaluate(Y, P, threshold=0),
+        RangeError,
+        "`threshold` must be greater than 0; got 0.",
+    ),
+    (
+        "a threshold below 0 afterwards",
+        lambda: safecal.evaluate(Y, P).judge(threshold=-0.1),
+        RangeError,
+        "`threshold` must be greater than 0; got -0.1.",
+    ),
+    (
+        "a largest temperature that is no number",
+        lambda: safecal.evaluate(Y, P, max_temperature="1.5"),
+        RangeError,
+        "`max_temperature` must be greater than 0; got '1.5'.",
+    ),
+    (
+        "the temperature of an unnormalised density",
+        lambda: safecal.implied_temperature(
+            safecal.density([0.5], log_density=lambda x: -(x**2), sampler=lambda rng: rng.normal(size=1), rng=0)
+        ),
+        UnavailableError,
+        "an unnormalised density has no temperature.",
+    ),
     # what does not exist
     (
         "ECE of states",

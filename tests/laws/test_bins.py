@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import safecal
 from safecal import Bins
+from safecal.errors import UnavailableError
 
 from .cases import BINS, CLASSIFIERS, FAMILIES, rows_of, same, scale, size, weights_of
 
@@ -126,10 +127,10 @@ def test_counts_and_weights_of_the_bins_add_up(name: str, rule: str, data: st.Da
     columns = data.draw(rows_of(name))
     n = size(columns)
     w = data.draw(st.none() | weights_of(n))
-    result = FAMILIES[name].make(columns).evaluate(**BINS[rule], sample_weight=w)
-    assert sum(s.n for s in result.bins.summaries) == n == result.n
-    assert sum(s.weight for s in result.bins.summaries) == pytest.approx(n if w is None else w.sum(), rel=1e-12)
-    assert len(result.bins) == len(result.bins.bins)
+    table = FAMILIES[name].make(columns).table(**BINS[rule], sample_weight=w)
+    assert sum(s.n for s in table.summaries) == n == table.total.n
+    assert sum(s.weight for s in table.summaries) == pytest.approx(n if w is None else w.sum(), rel=1e-12)
+    assert len(table) == len(table.bins)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -143,25 +144,24 @@ def test_bins_never_change_ecd_nor_the_bias_and_the_sides_of_ece_add_up(
     columns = data.draw(rows_of(name))
     w = data.draw(st.none() | weights_of(size(columns)))
     whole = family.make(columns).summary(w)
-    result = family.make(columns).evaluate(**BINS[rule], sample_weight=w)
+    table = family.make(columns).table(**BINS[rule], sample_weight=w)
     bound = scale(family, columns)
-    assert same(result.ecd, whole.ecd, bound)
-    assert same(result.nll, whole.nll, bound)
+    assert same(table.total.ecd, whole.ecd, bound)
+    assert same(table.total.nll, whole.nll, bound)
 
-    table = result.bins
     shares, ecd = table.weights, table.ecd
     filled = shares > 0
     assert np.isclose(shares.sum(), 1.0, rtol=0, atol=1e-12)
     assert same(float((shares[filled] * ecd[filled]).sum()), whole.ecd, bound)
 
     by_class = whole.accuracy - whole.mean_confidence if table.top_label else whole.bias
-    assert same(result.esce, by_class)
-    over, under = result.ece_overconfident, result.ece_underconfident
+    assert same(table.esce(), by_class)
+    over, under = (table.ece(side) for side in ("overconfident", "underconfident"))
     assert over >= 0.0
     assert under >= 0.0
-    assert same(over + under, result.ece)
-    assert 0.0 <= result.ece <= 1.0 + 1e-12
-    assert abs(result.esce) <= result.ece + 1e-12
+    assert same(over + under, table.ece())
+    assert 0.0 <= table.ece() <= 1.0 + 1e-12
+    assert abs(table.esce()) <= table.ece() + 1e-12
 
 
 @pytest.mark.parametrize("rule", ["quantile", "infinite edges"])
@@ -171,11 +171,12 @@ def test_bins_never_change_ecd_nor_the_bias_and_the_sides_of_ece_add_up(
 def test_bins_of_states_hold_every_row_and_never_change_ecd(name: str, rule: str, data: st.DataObject) -> None:
     columns = data.draw(rows_of(name))
     options = BINS[rule] | {"bin_on": "entropy"}
-    result = FAMILIES[name].make(columns).evaluate(**options)
-    assert sum(s.n for s in result.bins.summaries) == size(columns)
-    assert same(result.ecd, FAMILIES[name].make(columns).ecd, scale(FAMILIES[name], columns))
-    assert math.isnan(result.ece)
-    assert math.isnan(result.esce)
+    table = FAMILIES[name].make(columns).table(**options)
+    assert sum(s.n for s in table.summaries) == size(columns)
+    assert same(table.total.ecd, FAMILIES[name].make(columns).ecd, scale(FAMILIES[name], columns))
+    for metric in (table.ece, table.esce):
+        with pytest.raises(UnavailableError, match="these predictions have none"):
+            metric()
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import safecal
-from safecal import Bins, Evaluation, Profile, Summary, Table
+from safecal import Bins, Evaluation, Histogram, Interval, Profile, Summary, Table, TestResult, Verdict
 from safecal.errors import DocumentError, MergeError
+from safecal.inference.curves import Curve
+from safecal.inference.intervals import Bounds
 
 from .cases import BINS, CLASSIFIERS, FAMILIES, STATES, rows_of, size, weights_of
 
@@ -69,7 +73,7 @@ KEYS = st.one_of(
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "categorical 4", "density by draws"])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_evaluations_with_groups_of_any_key_make_the_round_trip(name: str, data: st.DataObject) -> None:
     columns = data.draw(rows_of(name, most=12))
@@ -86,7 +90,7 @@ def test_evaluations_with_groups_of_any_key_make_the_round_trip(name: str, data:
 
 @pytest.mark.parametrize("rule", BINS)
 @pytest.mark.parametrize("name", CLASSIFIERS)
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_evaluations_and_tables_of_bins_make_the_round_trip(name: str, rule: str, data: st.DataObject) -> None:
     evaluation = FAMILIES[name].make(data.draw(rows_of(name))).evaluate(**BINS[rule])
@@ -100,10 +104,10 @@ def test_evaluations_and_tables_of_bins_make_the_round_trip(name: str, rule: str
 
 
 @pytest.mark.parametrize("name", [*STATES, "density", "density of counts"])
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_evaluations_of_states_make_the_round_trip(name: str, data: st.DataObject) -> None:
-    evaluation = FAMILIES[name].make(data.draw(rows_of(name))).evaluate(bins=3, strategy="quantile")
+    evaluation = FAMILIES[name].make(data.draw(rows_of(name, most=8))).evaluate(bins=3, strategy="quantile")
     document = _again(evaluation.to_dict())
     VALIDATOR.validate(document)
     assert Evaluation.from_dict(document) == evaluation
@@ -119,13 +123,90 @@ def test_bins_make_the_round_trip(edges: list[float]) -> None:
     assert Bins.from_dict(document) == bins
 
 
+# What an evaluation can meet: an infinite ECD, no spread, nothing to learn, temperatures of 0, infinity and NaN.
+EDGES: dict[str, Callable[[], Evaluation]] = {
+    "impossible": lambda: safecal.evaluate([1, 0, 1], [0.0, 0.3, 0.8]),
+    "all impossible": lambda: safecal.evaluate([1, 1], [0.0, 0.0]),
+    "coin tosses": lambda: safecal.evaluate([1, 0, 1, 1], [0.5] * 4),
+    "certain and right": lambda: safecal.evaluate([1, 0], [1.0, 0.0]),
+    "one row": lambda: safecal.evaluate([1], [0.9]),
+    "one surprise": lambda: safecal.evaluate([0], [0.9]),
+    "no surprise: T = 0": lambda: safecal.evaluate([1] * 5, [0.9, 0.8, 0.7, 0.99, 0.6]),
+    "nothing but surprises: T = inf": lambda: safecal.evaluate([0] * 5, [0.9, 0.8, 0.7, 0.99, 0.6]),
+    "equal clusters": lambda: safecal.evaluate([1, 1], [0.9, 0.9], cluster=[0, 1]),
+    "clusters": lambda: safecal.evaluate([1, 0, 1, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.2, 0.3], cluster=list("aabbcc")),
+    "weights": lambda: safecal.evaluate([1, 0, 1], [0.9, 0.8, 0.3], sample_weight=[0.0, 2.0, 0.5]),
+    "three even classes": lambda: safecal.evaluate([0, 1, 2], np.full((3, 3), 1 / 3)),
+    "impossible class": lambda: safecal.evaluate([2, 1], [[0.5, 0.5, 0.0], [0.1, 0.8, 0.1]]),
+    "masked logits": lambda: safecal.evaluate([0, 1], logits=[[1.0, 2.0, -math.inf], [0.0, 1.0, -1e300]]),
+    "one state": lambda: safecal.gaussian([[1.0, 2.0]], [[0.0, 0.0]], std=1.0).evaluate(),
+    "a state at its mean": lambda: safecal.gaussian([0.0, 0.0], [0.0, 0.0], std=1.0).evaluate(),
+    "outside its support": lambda: safecal.density([-1.0, 2.0], stats.expon()).evaluate(),
+    "no log-partition": lambda: safecal.density(
+        [0.1, 0.2, 0.9],
+        log_density=lambda x: -0.5 * x**2,
+        sampler=lambda rng: rng.normal(size=3),
+        rng=0,
+    ).evaluate(),
+}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_evaluations_at_the_edge_make_the_round_trip(edge: str) -> None:
+    evaluation = EDGES[edge]()
+    document = _again(evaluation.to_dict())
+    VALIDATOR.validate(document)
+    again = Evaluation.from_dict(document)
+    assert again == evaluation
+    assert repr(again) == repr(evaluation)
+    assert _again(again.to_dict()) == document
+    for part, kind in (("verdict", "verdict"), ("test", "test"), ("bounds", "bounds"), ("histogram", "histogram")):
+        _part(kind).validate(document[part])
+
+
+def test_temperatures_at_the_edge_are_written() -> None:
+    written = {edge: EDGES[edge]().to_dict()["verdict"]["temperature"] for edge in EDGES}
+    assert written["no surprise: T = 0"]["value"] == 0.0
+    assert written["nothing but surprises: T = inf"]["value"] == "inf"
+    assert written["coin tosses"]["value"] is None
+    assert written["no log-partition"]["value"] is None
+
+
+def test_the_schema_is_strict() -> None:
+    document = EDGES["clusters"]().to_dict()
+    parts = [document, *(document[name] for name in ("verdict", "test", "bounds", "histogram", "summary", "bins"))]
+    parts += [document["verdict"]["ecd"], document["bounds"]["ecd_low"], document["metrics"], document["reliability"]]
+    for part in parts:
+        part["surprise"] = 1
+        assert not VALIDATOR.is_valid(document), part
+        del part["surprise"]
+        for name in list(part):
+            value = part.pop(name)
+            assert not VALIDATOR.is_valid(document), name
+            part[name] = value
+    VALIDATOR.validate(document)
+
+
+_EVALUATION = safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9], by=["a", "b", "a"])
+
 OBJECTS = {
     "bins": Bins.uniform(3),
-    "evaluation": safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9], by=["a", "b", "a"]),
+    "bounds": _EVALUATION.bounds,
+    "curve": Curve((0.0, 1.0), (0.5, math.inf)),
+    "evaluation": _EVALUATION,
+    "histogram": _EVALUATION.histogram,
+    "interval": Interval(0.1, -math.inf, math.inf, 0.9, "none"),
+    "test": _EVALUATION.test,
+    "verdict": _EVALUATION.verdict,
     "profile": safecal.bernoulli([0, 1], [0.3, 0.8]).profile(),
     "summary": safecal.bernoulli([0, 1], [0.3, 0.8]).summary(),
     "table": safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9]).bins,
 }
+
+
+def test_every_kind_has_its_class() -> None:
+    classes = {type(value) for value in OBJECTS.values()}
+    assert classes >= {Bounds, Curve, Histogram, Interval, TestResult, Verdict}
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
@@ -151,7 +232,7 @@ def test_a_document_of_another_version_is_refused(kind: str, version: object) ->
 
 
 def _required() -> list[tuple[str, str]]:
-    derived = {"n", "metrics"}  # what an evaluation computes anew is not needed to read it
+    derived = {"n", "metrics", "verdict"}  # what an evaluation computes anew is not needed to read it
     names = {kind: [k for k in value.to_dict() if k not in ("kind", "version")] for kind, value in OBJECTS.items()}
     return [(k, n) for k, found in names.items() for n in found if not (k == "evaluation" and n in derived)]
 
@@ -181,7 +262,7 @@ def test_sums_that_do_not_belong_together_do_not_merge() -> None:
         OBJECTS["profile"] + Profile(n=1, weight=1.0, betas=(1.0,), sum_log_partition=(0.0,), sum_slope=(0.0,))
 
 
-@pytest.mark.parametrize("kind", ["summary", "profile", "table"])
+@pytest.mark.parametrize("kind", ["summary", "profile", "table", "histogram"])
 @pytest.mark.parametrize("other", [1, "text", None, [1]])
 def test_sums_add_to_nothing_else(kind: str, other: object) -> None:
     with pytest.raises(TypeError):

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import safecal
-from safecal import Profile, Summary, Table
+from safecal import Predictions, Profile, Summary, Table
+from safecal.tabulate import by_group, tabulate
 
 from .cases import (
     BINS,
@@ -90,10 +91,10 @@ _TABLES = [
 @given(data=st.data())
 def test_tables_of_bins_merge_to_the_table_of_all_rows(name: str, rule: str, data: st.DataObject) -> None:
     columns = data.draw(rows_of(name))
-    whole = FAMILIES[name].make(columns).evaluate(**BINS[rule]).bins
+    whole = FAMILIES[name].make(columns).table(**BINS[rule])
     assert whole is not None
     options = BINS[rule] | {"bins": whole.bins, "strategy": "uniform"}
-    parts = [FAMILIES[name].make(take(columns, rows)).evaluate(**options).bins for rows in _cut(data, size(columns))]
+    parts = [FAMILIES[name].make(take(columns, rows)).table(**options) for rows in _cut(data, size(columns))]
     merged = _merge(data, parts)
     _tables_agree(merged, whole, columns, name)
     assert merged.keys == whole.keys
@@ -111,6 +112,10 @@ def test_tables_of_bins_merge_to_the_table_of_all_rows(name: str, rule: str, dat
     assert merged.esce() == pytest.approx(whole.esce(), abs=1e-12)
 
 
+def _grouped(predictions: Predictions, by: np.ndarray) -> Table:
+    return tabulate(predictions, [by_group(predictions, by)], None)[0]
+
+
 @pytest.mark.parametrize("name", ["bernoulli", "categorical 4", "gaussian cov", "density by draws"])
 @FEW
 @given(data=st.data())
@@ -118,8 +123,8 @@ def test_tables_of_groups_merge_to_the_table_of_all_rows(name: str, data: st.Dat
     columns = data.draw(rows_of(name))
     n = size(columns)
     by = np.array(data.draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n, max_size=n)))
-    whole = FAMILIES[name].make(columns).evaluate(bins=None, by=by).groups
-    parts = [FAMILIES[name].make(take(columns, rows)).evaluate(bins=None, by=by[rows]).groups for rows in _cut(data, n)]
+    whole = _grouped(FAMILIES[name].make(columns), by)
+    parts = [_grouped(FAMILIES[name].make(take(columns, rows)), by[rows]) for rows in _cut(data, n)]
     merged = _merge(data, parts)
     _tables_agree(merged, whole, columns, name)
     for key in whole.keys:

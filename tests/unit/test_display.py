@@ -2,15 +2,25 @@
 
 import math
 import re
+import textwrap
 
 import numpy as np
 import pytest
 
 import safecal
-from safecal import Summary
-from safecal.display import direction, number
+from safecal import Interval
+from safecal.display import number
+from safecal.inference.results import direction
 
 SCRIPT = "<script>alert(1)</script>"
+
+
+def _text(result: safecal.Evaluation) -> str:
+    """Return the text with VERDICT in the place of the verdict, and A to B in that of the ends of intervals."""
+    text = repr(result)
+    verdict = "\n".join(textwrap.wrap(str(result.verdict), 78))
+    assert text.split("\n\n")[1] == verdict
+    return re.sub(r"interval \S+ to [^:;]+([:;])", r"interval A to B\1", text.replace(verdict, "VERDICT"))
 
 
 def test_an_evaluation_as_text() -> None:
@@ -20,17 +30,23 @@ def test_an_evaluation_as_text() -> None:
         bins=4,
         by=["north", None, "a name that is much too long", "south", "south", "south", "south"],
     )
-    assert repr(result) == (
+    assert str(result.verdict) == "UNSAFE: 1 outcome happened to which the model had given probability 0."
+    assert _text(result) == (
         """\
 safecal evaluation: 7 rows, bernoulli
 
-ECD            +inf  nat: an outcome the model called impossible happened
-impossible        1  of 7 rows had probability 0; ECD of the others +0.0422
-NLL            +inf  nat, smaller is better; the model expected 0.4057
-ECE          0.3286  over-confident part 0.2286, under-confident 0.1000
-ESCE        +0.1286  observed minus predicted
-Brier        0.2729  smaller is better
-accuracy     0.7143  at a mean confidence of 0.8429
+VERDICT
+
+ECD              +inf  nat: an outcome the model called impossible happened
+temperature    1.1987  95 % interval A to B; 1 is calibrated
+p-value      < 0.0001  of calibration, exact test
+impossible          1  of 7 rows had probability 0; ECD of the others +0.0422
+NLL              +inf  nat, smaller is better; the model expected 0.4057
+ECE            0.3286  over-confident part 0.2286, under-confident 0.1000
+by chance      0.1714  ECE if calibrated; 95 % of the time at most 0.3000
+ESCE          +0.1286  observed minus predicted
+Brier          0.2729  smaller is better
+accuracy       0.7143  at a mean confidence of 0.8429
 
 probability   rows  predicted  observed     ECE     ESCE      ECD
 -----------------------------------------------------------------
@@ -53,18 +69,23 @@ all rows                     7     0.4429    0.5714  0.1571  +0.1286     +inf"""
 
 
 def test_an_evaluation_of_classes_names_the_bias_too() -> None:
-    text = repr(safecal.evaluate([0, 1, 2], [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]], bins=2))
+    text = _text(safecal.evaluate([0, 1, 2], [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]], bins=2))
     assert text == (
         """\
 safecal evaluation: 3 rows, categorical
 
-ECD       +0.3486  nat: over-confident
-NLL        1.1919  nat, smaller is better; the model expected 0.8433
-ECE        0.3667  over-confident part 0.1667, under-confident 0.2000
-ESCE      +0.0333  observed minus predicted
-Brier      0.7133  smaller is better
-accuracy   0.6667  at a mean confidence of 0.6333
-bias      +0.0333  observed minus predicted, over all rows
+VERDICT
+
+ECD          +0.3486  nat, 95 % interval A to B: no clear direction
+temperature   3.0496  95 % interval A to B; 1 is calibrated
+p-value          0.5  of calibration, exact test
+NLL           1.1919  nat, smaller is better; the model expected 0.8433
+ECE           0.3667  over-confident part 0.1667, under-confident 0.2000
+by chance     0.3467  ECE if calibrated; 95 % of the time at most 0.6333
+ESCE         +0.0333  observed minus predicted
+Brier         0.7133  smaller is better
+accuracy      0.6667  at a mean confidence of 0.6333
+bias         +0.0333  observed minus predicted, over all rows
 
 confidence    rows  predicted  observed     ECE     ESCE      ECD
 -----------------------------------------------------------------
@@ -77,12 +98,16 @@ weighted sum     3     0.6333    0.6667  0.3667  +0.0333  +0.3486"""
 
 def test_states_have_fewer_columns() -> None:
     result = safecal.gaussian([[0.0, 1.0], [2.0, 3.0]], [[0.0, 0.0]] * 2, var=[1.0, 2.0]).evaluate(by=["a", "b"])
-    assert repr(result) == (
+    assert _text(result) == (
         """\
 safecal evaluation: 2 rows, gaussian
 
-ECD  +1.2500  nat: over-confident
-NLL   4.4345  nat, smaller is better; the model expected 3.1845
+VERDICT
+
+ECD          +1.2500  nat, 95 % interval A to B: no clear direction
+temperature   2.2500  95 % interval A to B; 1 is calibrated
+p-value         0.12  of calibration, exact test
+NLL           4.4345  nat, smaller is better; the model expected 3.1845
 
 group     rows      ECD
 -----------------------
@@ -158,14 +183,30 @@ def test_numbers(value: float, signed: bool, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ecd", "words"),
+    ("low", "value", "high", "words"),
     [
-        (0.1, "over-confident"),
-        (-0.1, "under-confident"),
-        (0.0, "as surprised as it said it would be"),
-        (math.inf, "an outcome the model called impossible happened"),
-        (Summary().ecd, "no rows"),
+        (0.01, 0.1, 0.2, "over-confident"),
+        (-0.2, -0.1, -0.01, "under-confident"),
+        (-0.1, 0.1, 0.3, "no clear direction"),
+        (0.0, 0.0, 0.0, "no clear direction"),
+        (math.inf, math.inf, math.inf, "an outcome the model called impossible happened"),
+        (math.nan, math.nan, math.nan, "no rows"),
     ],
 )
-def test_the_sign_in_words(ecd: float, words: str) -> None:
-    assert direction(ecd) == words
+def test_the_direction_in_words(low: float, value: float, high: float, words: str) -> None:
+    assert direction(Interval(value, low, high, 0.95, "")) == words
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_prob"),
+    [([1, 0, 1], [0.0, 0.3, 0.8]), ([0, 0, 0], [0.99, 0.999, 0.9999]), ([1, 0], [0.5, 0.5]), ([1], [1.0])],
+)
+def test_an_evaluation_fits_80_columns_at_the_edge(y_true: list[int], y_prob: list[float]) -> None:
+    lines = repr(safecal.evaluate(y_true, y_prob)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[2].startswith(("SAFE: ", "UNSAFE: ", "UNDETERMINED: "))
+
+
+def test_a_temperature_that_does_not_exist_is_not_shown() -> None:
+    assert "temperature" in repr(safecal.evaluate([1, 0], [0.7, 0.2], bins=None))
+    assert "temperature" not in repr(safecal.evaluate([1, 0], [0.5, 0.5], bins=None))

@@ -1,6 +1,7 @@
 """The front door."""
 
 import datetime as dt
+import itertools
 import math
 
 import numpy as np
@@ -149,7 +150,58 @@ def test_a_column_with_a_name_names_the_table() -> None:
 
 
 def test_an_evaluation_holds_no_raw_data() -> None:
-    assert set(Evaluation.__slots__) == {"family", "summary", "bins", "groups"}
+    fixed = {"family", "dimension", "most_entropy", "n_certain", "threshold", "max_temperature", "level"}
+    sums = {"summary", "bins", "groups", "histogram", "reliability", "test", "bounds"}
+    assert set(Evaluation.__slots__) == fixed | sums
+
+
+def test_the_fields_of_each_family() -> None:
+    binary, classes, states = safecal.evaluate(Y, P), safecal.evaluate(C, logits=Z), STATES.evaluate()
+    assert (binary.dimension, classes.dimension, states.dimension) == (1, 1, 2)
+    assert binary.most_entropy == pytest.approx(math.log(2))
+    assert classes.most_entropy == pytest.approx(math.log(3))
+    assert states.most_entropy == math.inf
+    assert (binary.threshold, binary.max_temperature, binary.level) == (0.1, 1.5, 0.95)
+    assert safecal.evaluate([1, 0, 1, 1], [1.0, 0.0, 0.5, 0.3]).n_certain == 2
+    assert states.n_certain == 0
+
+
+def test_the_parts_agree_with_each_other() -> None:
+    result = safecal.evaluate(Y, P, level=0.9, threshold=0.2, max_temperature=2.0)
+    assert result.interval == result.confidence_interval(0.9) == result.verdict.ecd
+    assert result.temperature == result.verdict.temperature
+    assert result.interval.value == pytest.approx(result.ecd, rel=1e-12)
+    assert result.test == safecal.calibration_test(safecal.bernoulli(Y, P))
+    assert result.temperature.value == safecal.implied_temperature(safecal.bernoulli(Y, P)).value
+    assert result.verdict == result.judge(threshold=0.2, max_temperature=2.0, level=0.9)
+    assert (result.verdict.threshold, result.verdict.max_temperature, result.verdict.level) == (0.2, 2.0, 0.9)
+    assert result.judge(level=0.5).level == 0.5
+
+
+def test_intervals_are_nested_in_the_level() -> None:
+    for result in (safecal.evaluate(Y, P), safecal.evaluate(C, logits=Z), STATES.evaluate()):
+        found = [result.confidence_interval(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+        assert all(i.low <= i.value <= i.high for i in found)
+        assert all(a.low >= b.low and a.high <= b.high for a, b in itertools.pairwise(found))
+
+
+def test_the_same_data_give_the_same_answer() -> None:
+    assert safecal.evaluate(Y, P) == safecal.evaluate(Y, P)
+    assert safecal.evaluate(Y, P, rng=5) == safecal.evaluate(Y, P, rng=np.random.default_rng(5))
+
+
+def test_clusters_reach_the_test_and_the_interval() -> None:
+    codes = np.repeat(np.arange(12), 5)
+    result = safecal.evaluate(Y, P, cluster=codes)
+    assert result.test.method == "cluster"
+    assert result.test.n == 12
+    assert result.temperature.method == "cluster t"
+
+
+def test_the_histogram_counts_the_rows() -> None:
+    result = safecal.evaluate([1, 0, 1, 1], [0.9, 0.8, 0.3, 0.0], sample_weight=[1.0, 2.0, 3.0, 4.0])
+    assert sum(result.histogram.counts) == 6.0  # the impossible row is not in it
+    assert sum(result.histogram.sums) == pytest.approx(result.summary.sum_excess)
 
 
 def test_masked_logits_of_a_language_model() -> None:

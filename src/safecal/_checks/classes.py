@@ -12,13 +12,23 @@ from ..errors import (
     LabelError,
     MissingValueError,
     NormalisationError,
+    OptionError,
     RangeError,
     ShapeError,
 )
 from .arrays import as_array, as_numbers, block, is_missing, not_empty, refuse, slices
 from .message import fail, same_rows, show
 
-__all__ = ["binary_outcomes", "class_outcomes", "clip_value", "one_form", "probabilities", "real_logits", "row_sums"]
+__all__ = [
+    "binary_outcomes",
+    "class_outcomes",
+    "class_shape",
+    "clip_value",
+    "one_form",
+    "probabilities",
+    "real_logits",
+    "row_sums",
+]
 
 _DROP = "drop or fill those rows first: safecal drops nothing by itself."
 
@@ -38,6 +48,25 @@ def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArr
     array = as_numbers(y_prob if logits is None else logits, name)
     not_empty(array, name)
     return array, name
+
+
+def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any = None) -> bool:
+    """Tell whether there is one value a row, or one a class; refuse other shapes and the labels of the other one."""
+    rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
+    if values.ndim == 2 and values.shape[1] == 1:
+        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`."
+        raise fail(ShapeError, name, rule, got=f"shape {values.shape}", hint=hint)
+    if values.ndim not in (1, 2):
+        raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
+    if values.ndim == 1 and labels is not None:
+        hint = "for one probability a row, name the positive class with `pos_label=`."
+        raise fail(OptionError, "labels", "names the columns of an (n, K) prediction", got=f"`{name}` of shape (n,)",
+                   hint=hint)  # fmt: skip
+    if values.ndim == 2 and pos_label is not None:
+        hint = "for one column a class, name the columns with `labels=`."
+        raise fail(OptionError, "pos_label", "belongs to a prediction of shape (n,)",
+                   got=f"`{name}` of shape {values.shape}", hint=hint)  # fmt: skip
+    return values.ndim == 1
 
 
 def probabilities(array: AnyArray, name: str) -> None:

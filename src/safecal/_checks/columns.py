@@ -11,7 +11,9 @@ from ..errors import InputError, MissingValueError, OptionError, RangeError, Sha
 from .arrays import as_array, as_numbers, is_missing, refuse
 from .message import fail, same_rows, show
 
-__all__ = ["choice", "group_codes", "weights", "whole_number"]
+__all__ = ["choice", "clusters", "fraction", "group_codes", "positive", "weights", "whole_number"]
+
+_LEAST, _MOST = 1e-75, 1e75
 
 
 def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") -> AnyArray | None:
@@ -29,7 +31,12 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
         raise refuse(column, name, np.isinf, RangeError, "must be finite", None)
     if (column < 0).any():
         raise refuse(column, name, lambda x: x < 0, WeightError, "must not be negative", None)
-    if not (column > 0).any():
+    positive = column[column > 0]
+    if positive.size and not (float(positive.min()) >= _LEAST and float(positive.max()) <= _MOST):
+        hint = f"only their ratios matter: pass `{name} / {name}.mean()`."
+        rule = f"must be 0 or lie between {_LEAST:g} and {_MOST:g}, so that their cubes are floats"
+        raise refuse(column, name, lambda x: (x > 0) & ((x < _LEAST) | (x > _MOST)), RangeError, rule, hint)
+    if not positive.size:
         raise fail(WeightError, name, "must not be all zero", got=f"{n} zeros")
     return column
 
@@ -94,12 +101,37 @@ def _key(value: Any) -> Hashable:
     return value if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)) else str(value)
 
 
+def clusters(cluster: ArrayLike, n: int, reference: str = "y_true") -> tuple[IndexArray, int]:
+    """Return for each row the number of its cluster, and how many clusters there are; one alone is an error."""
+    keys, codes = _one_column(cluster, "cluster", n, reference)
+    if len(keys) < 2:
+        hint = (
+            "one track alone has no test of this kind; test its innovations (NIS), which do not depend on each other."
+        )
+        raise fail(ShapeError, "cluster", "must name at least two clusters", got=f"{len(keys)}", hint=hint)
+    return codes, len(keys)
+
+
 def choice(value: Any, name: str, choices: Sequence[str], *, hint: str | None = None) -> str:
     """Require one of a few words."""
     if value not in choices:
         rule = f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(map(repr, choices))}"
         raise fail(OptionError, name, rule, got=show(value), hint=hint)
     return str(value)
+
+
+def fraction(value: Any, name: str) -> float:
+    """Require a number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < 1.0:
+        raise fail(RangeError, name, "must lie strictly between 0 and 1", got=show(value))
+    return float(value)
+
+
+def positive(value: Any, name: str) -> float:
+    """Require a number greater than 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0.0:
+        raise fail(RangeError, name, "must be greater than 0", got=show(value))
+    return float(value)
 
 
 def whole_number(value: Any, name: str, least: int, error: type[InputError] = OptionError) -> int:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._types import BoolArray, FloatArray
+from .._types import AnyArray, BoolArray, FloatArray
 
-__all__ = ["Odds", "Rows", "from_logit", "from_probability", "log_partition", "rows"]
+__all__ = ["Odds", "Rows", "cumulants", "from_logit", "from_probability", "rows"]
 
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 
@@ -83,15 +83,17 @@ def rows(odds: Odds, agree: BoolArray, certain: BoolArray | None) -> Rows:
     return Rows(excess, varentropy, varentropy * L * contrast, surprisal, mL + c, residual * residual)
 
 
-def log_partition(odds: Odds, beta: float, deriv: int) -> FloatArray:
-    """Return the derivative of order ``deriv`` of ``log(p^beta + q^beta)`` with respect to beta."""
+def cumulants(odds: Odds, beta: AnyArray | float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return ``A(beta) = log(p^beta + q^beta)`` and its first three derivatives."""
     L, c = odds.L, odds.c
-    if deriv == 0:
-        value = np.logaddexp(0.0, -beta * L) - beta * c
-        return np.where(odds.m == 0.0, np.where(L > 0.0, value, 0.0), value)
-    with np.errstate(over="ignore"):
-        w = 1.0 / (1.0 + np.exp(beta * L))  # the tempered probability of the less likely outcome
-    if deriv == 1:
-        return -c - L * w
-    spread = L * L * w * (1.0 - w)
-    return spread if deriv == 2 else -L * spread * (1.0 - 2.0 * w)
+    x = beta * L
+    t = np.exp(-np.abs(x))
+    share = 1.0 / (1.0 + t)
+    w = np.where(x > 0.0, t * share, share)  # the tempered probability of the less likely outcome
+    value = np.log1p(t) + np.maximum(-x, 0.0) - beta * c
+    certain = (odds.m == 0.0) & (L == 0.0)
+    if certain.any():
+        value = np.where(certain, 0.0, value)
+    Lw = L * w
+    spread = Lw * (L * (1.0 - w))  # in this order, because L * L may overflow where w is 0
+    return value, -c - Lw, spread, -L * spread * (1.0 - 2.0 * w)

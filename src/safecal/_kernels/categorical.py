@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._types import FloatArray, IndexArray
+from .._types import AnyArray, FloatArray, IndexArray
 
-__all__ = ["Rows", "from_logits", "from_probabilities", "log_partition"]
+__all__ = ["Rows", "cumulants", "from_logits", "from_probabilities"]
 
 
 class Rows(NamedTuple):
@@ -102,21 +102,28 @@ def _rounding(a: FloatArray, b: FloatArray, difference: FloatArray) -> FloatArra
     return np.where(np.isfinite(lost), lost, 0.0)
 
 
-def log_partition(d: FloatArray, beta: float, deriv: int) -> FloatArray:
-    """Return the derivative of order ``deriv`` of the log-partition function, normalised to be 0 at beta = 1.
+def cumulants(d: FloatArray, beta: AnyArray | float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the log-partition function, normalised to be 0 at beta = 1, and its first three derivatives.
 
     ``d`` holds ``log p_top - log p_k``, with +inf for a class of probability 0 (then beta must not be negative).
     """
     impossible = np.isinf(d)
     finite = np.where(impossible, 0.0, d)
-    u = np.where(impossible, 0.0, np.exp(-beta * finite))
+    with np.errstate(over="ignore"):
+        exponent = np.where(impossible, -np.inf, -np.reshape(beta, (-1, 1)) * finite)
+    largest = exponent.max(axis=1)
+    u = np.exp(exponent - largest[:, None])
     total = u.sum(axis=1)
     log_norm = np.log(np.exp(-d).sum(axis=1))
-    if deriv == 0:
-        return np.asarray(np.log(total) - beta * log_norm)
     mean = np.vecdot(u, finite) / total
-    if deriv == 1:
-        return np.asarray(-mean - log_norm)
-    finite = finite - mean[:, None]
-    moment = np.vecdot(u, finite**deriv) / total
-    return np.asarray(moment if deriv == 2 else -moment)
+    centred = finite - mean[:, None]
+    u *= centred
+    second = np.vecdot(u, centred) / total
+    u *= centred
+    third = np.vecdot(u, centred) / total
+    return (
+        np.asarray(np.log(total) + largest - beta * log_norm),
+        np.asarray(-mean - log_norm),
+        second,
+        np.asarray(-third),
+    )

@@ -1,9 +1,11 @@
 """Two outcomes, one of them positive."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from scipy import special
 
 from .._checks.arrays import block
 from .._checks.classes import binary_outcomes, clip_value, one_form, probabilities, real_logits
@@ -12,7 +14,7 @@ from .._kernels import bernoulli as kernel
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import Partition, Predictions
+from .predictions import Cumulants, Partition, Predictions
 
 __all__ = ["bernoulli"]
 
@@ -25,6 +27,7 @@ class Bernoulli(Predictions):
     family: ClassVar[str] = "bernoulli"
     bin_choices: ClassVar[tuple[str, ...]] = ("probability", "confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
+    discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
 
     happened: BoolArray
@@ -35,6 +38,10 @@ class Bernoulli(Predictions):
     @property
     def n(self) -> int:
         return len(self.happened)
+
+    @property
+    def least_excess(self) -> float:
+        return -float(special.lambertw(1.0 / math.e).real)
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         return {"probability": (0.0, 1.0), "confidence": (0.5, 1.0), "entropy": (0.0, float(np.log(2.0)))}[bin_on]
@@ -69,12 +76,16 @@ class Bernoulli(Predictions):
     def _partition(self, rows: slice) -> Partition:
         values, odds = self._odds(rows)
 
-        def value(beta: float, deriv: int) -> FloatArray:
-            if beta < 0.0 and odds.m.min() == 0.0 and not (self.logits and np.isfinite(values).all()):
+        def at(beta: AnyArray | float) -> Cumulants:
+            if np.min(beta) < 0.0 and odds.m.min() == 0.0 and not (self.logits and np.isfinite(values).all()):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
-            return kernel.log_partition(odds, beta, deriv)
+            return Cumulants(*kernel.cumulants(odds, beta))
 
-        return value
+        return at
+
+    def gaps(self, rows: Rows) -> FloatArray:
+        _, odds = self._odds(rows)
+        return np.where((odds.m == 0.0) & (odds.L == 0.0), np.inf, odds.L)[:, None]
 
 
 def bernoulli(

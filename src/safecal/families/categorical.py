@@ -1,9 +1,11 @@
 """Two or more outcomes, one column each."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
+from scipy import special
 
 from .._checks.arrays import block
 from .._checks.classes import class_outcomes, clip_value, one_form, probabilities, real_logits, row_sums
@@ -12,7 +14,7 @@ from .._kernels import categorical as kernel
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import BLOCK, Partition, Predictions
+from .predictions import BLOCK, Cumulants, Partition, Predictions
 
 __all__ = ["categorical"]
 
@@ -27,6 +29,7 @@ class Categorical(Predictions):
     family: ClassVar[str] = "categorical"
     bin_choices: ClassVar[tuple[str, ...]] = ("confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
+    discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
 
     happened: IndexArray
@@ -44,6 +47,10 @@ class Categorical(Predictions):
         """Number of classes."""
         return int(self.values.shape[1])
 
+    @property
+    def least_excess(self) -> float:
+        return -float(special.lambertw((self.classes - 1) / math.e).real)
+
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         return (0.0, 1.0) if bin_on == "confidence" else (0.0, float(np.log(self.classes)))
 
@@ -51,7 +58,7 @@ class Categorical(Predictions):
     def _chunk(self) -> int:
         return max(1, _ELEMENTS // self.classes)
 
-    def _probabilities(self, rows: slice) -> FloatArray:
+    def _probabilities(self, rows: Rows) -> FloatArray:
         p = block(self.values, rows)
         if self.clip is not None:
             p = np.clip(p, self.clip, 1.0 - self.clip)
@@ -76,7 +83,7 @@ class Categorical(Predictions):
             s.confidence, correct, s.confidence, correct, brier,
         )  # fmt: skip
 
-    def _gaps(self, rows: slice) -> FloatArray:
+    def _gaps(self, rows: Rows) -> FloatArray:
         if self.logits:
             z = block(self.values, rows)
         else:
@@ -88,12 +95,19 @@ class Categorical(Predictions):
         step = self._chunk
         parts = [self._gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
 
-        def value(beta: float, deriv: int) -> FloatArray:
-            if beta < 0.0 and any(np.isinf(d).any() for d in parts):
+        def at(beta: AnyArray | float) -> Cumulants:
+            if np.min(beta) < 0.0 and any(np.isinf(d).any() for d in parts):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
-            return np.concatenate([kernel.log_partition(d, beta, deriv) for d in parts])
+            betas = np.split(beta, range(step, rows.stop - rows.start, step)) if np.ndim(beta) else [beta] * len(parts)
+            found = [kernel.cumulants(d, b) for d, b in zip(parts, betas, strict=True)]
+            return Cumulants(*map(np.concatenate, zip(*found, strict=True)))
 
-        return value
+        return at
+
+    def gaps(self, rows: Rows) -> FloatArray:
+        found = self._gaps(rows)
+        found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
+        return found
 
     @property
     def _block_rows(self) -> int:

@@ -15,12 +15,12 @@ from .._checks.densities import (
     outcomes,
     row_values,
 )
-from .._types import ArrayLike, FloatArray, Rows
+from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
 from .distributions import Integral, Law, adapt
-from .moments import Cumulants, Moments
-from .predictions import BLOCK, Partition, Predictions
+from .moments import Moments
+from .predictions import BLOCK, Cumulants, Partition, Predictions
 
 __all__ = ["density"]
 
@@ -42,10 +42,15 @@ class Density(Predictions):
     method: str  # "formula", "quadrature", "summation" or "draws"
     draws: int | None
     integral: Integral | None
+    components: int  # numbers in an outcome
 
     @property
     def n(self) -> int:
         return len(self.excess)
+
+    @property
+    def dimension(self) -> int:
+        return self.components
 
     @property
     def _block_rows(self) -> int:
@@ -74,17 +79,15 @@ class Density(Predictions):
         if self.integral is None:
             reason = "unnormalised" if self.entropy is None else "known by its draws only"
             raise UnavailableError(f"log_partition does not exist for a density that is {reason}.")
-        at = self.integral.open()
-        latest: dict[float, Cumulants] = {}
+        at_beta = self.integral.open()
 
-        def value(beta: float, deriv: int) -> FloatArray:
-            if beta not in latest:
-                found = at(beta)
-                latest.clear()
-                latest[beta] = found
-            return np.broadcast_to(latest[beta][deriv], (self.n,))[rows].astype(np.float64)
+        def at(beta: AnyArray | float) -> Cumulants:
+            if np.ndim(beta):
+                raise UnavailableError("log_partition of a density takes one beta for all rows.")
+            found = at_beta(float(beta))
+            return Cumulants(*(np.broadcast_to(column, (self.n,))[rows].astype(np.float64) for column in found))
 
-        return value
+        return at
 
     def __repr__(self) -> str:
         method = self.method if self.draws is None else f"{self.method}: {self.draws}"
@@ -134,7 +137,7 @@ def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> 
             np.array(np.broadcast_to(c, (n,))) for c in (-at_one.mean, np.maximum(at_one.variance, 0.0), -at_one.third)
         )
         return Density(
-            surprisal - entropy, varentropy, third, surprisal, entropy, None, integral.method, None, integral
+            surprisal - entropy, varentropy, third, surprisal, entropy, None, integral.method, None, integral, x[0].size
         )  # fmt: skip
 
     def log_density(values: FloatArray) -> FloatArray:
@@ -145,7 +148,8 @@ def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> 
     entropy = np.array(np.broadcast_to(law.entropy, (n,))) if law.entropy is not None else -drawn.mean
     variance = None if known else drawn.varentropy / draws
     return Density(
-        surprisal - entropy, drawn.varentropy, drawn.third_cumulant, surprisal, entropy, variance, "draws", draws, None
+        surprisal - entropy, drawn.varentropy, drawn.third_cumulant, surprisal, entropy, variance,
+        "draws", draws, None, x[0].size,
     )  # fmt: skip
 
 
@@ -168,7 +172,8 @@ def _from_pair(
     drawn = _drawn(at, draw, n, draws)
     variance = drawn.varentropy / draws
     return Density(
-        drawn.mean - found, drawn.varentropy, drawn.third_cumulant, None, None, variance, "draws", draws, None
+        drawn.mean - found, drawn.varentropy, drawn.third_cumulant, None, None, variance,
+        "draws", draws, None, x[0].size,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from .._checks.densities import batch_rows, refused_by, single_column, unknown_d
 from .._types import FloatArray
 from .formulas import Formula, dirichlet, normal, scipy_formula, student
 from .integrals import Quadrature, Summation
-from .moments import Cumulants
+from .predictions import Cumulants
 
 __all__ = ["Integral", "Law", "adapt"]
 

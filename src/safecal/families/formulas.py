@@ -17,7 +17,7 @@ import numpy as np
 
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .moments import Cumulants
+from .predictions import Cumulants
 
 __all__ = ["Formula", "dirichlet", "normal", "scipy_formula", "student", "torch_formula"]
 

@@ -11,7 +11,7 @@ from .._kernels import gaussian as kernel
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
-from .predictions import BLOCK, Partition, Predictions
+from .predictions import BLOCK, Cumulants, Partition, Predictions
 
 __all__ = ["gaussian"]
 
@@ -42,11 +42,19 @@ class Gaussian(Predictions):
         return 1 if self.x_true.ndim == 1 else int(self.x_true.shape[1])
 
     @property
+    def least_excess(self) -> float:
+        return -0.5 * self.dimension
+
+    @property
     def _block_rows(self) -> int:
         return min(BLOCK, max(1, _ELEMENTS // self.dimension**2))
 
     def nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Return the squared normalised error and log det C of some rows."""
+        with np.errstate(over="ignore"):  # an error beyond every float has density 0, and is counted as impossible
+            return self._nees(rows)
+
+    def _nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         d = self.dimension
         residual = (block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d)
         if self.form in ("std", "var"):
@@ -84,16 +92,14 @@ class Gaussian(Predictions):
         _, logdet = self.nees(rows)
         base = d * kernel.LOG_2PI + logdet
 
-        def value(beta: float, deriv: int) -> FloatArray:
-            if not beta > 0.0:
+        def at(beta: AnyArray | float) -> Cumulants:
+            if not np.min(beta) > 0.0:
                 raise UnavailableError(f"log_partition of a Gaussian exists for beta > 0 only; got {beta!r}.")
-            if deriv == 0:
-                return np.asarray((1.0 - beta) / 2.0 * base - d / 2.0 * np.log(beta))
-            if deriv == 1:
-                return -base / 2.0 - d / (2.0 * beta)
-            return np.full(len(base), d / (2.0 * beta**2) if deriv == 2 else -d / beta**3)
+            flat = np.ones(len(base))
+            value = (1.0 - beta) / 2.0 * base - d / 2.0 * np.log(beta)
+            return Cumulants(value, -base / 2.0 - d / (2.0 * beta), flat * d / (2.0 * beta**2), -flat * d / beta**3)
 
-        return value
+        return at
 
 
 def gaussian(

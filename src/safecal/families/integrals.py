@@ -13,7 +13,8 @@ import numpy as np
 
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .moments import Cumulants, Moments
+from .moments import Moments
+from .predictions import Cumulants
 
 __all__ = ["Quadrature", "Summation"]
 
@@ -187,6 +188,8 @@ class Summation:
     ) -> None:
         """Sum from the centre to one end of the support."""
         remaining = self._remaining(sign)
+        if beta <= 0.0 and np.isinf(remaining):  # no term is smaller than the one before it
+            raise _unreachable(self.name, beta)
         whole = self.support is not None or remaining <= 1024
         size = max(1, _BATCH // self.rows)
         done, block = 0, 64

@@ -1,21 +1,13 @@
 """Weighted central moments that grow a batch at a time, without cancellation."""
 
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 
 from .._types import FloatArray
+from .predictions import Cumulants
 
-__all__ = ["Cumulants", "Moments"]
-
-
-class Cumulants(NamedTuple):
-    """``A(beta)``, the log of the integral of ``f**beta``, and its first three derivatives, one value a row each."""
-
-    value: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    third: FloatArray
+__all__ = ["Moments"]
 
 
 @final

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,20 +13,32 @@ from .._checks.arrays import block
 from .._checks.columns import weights, whole_number
 from .._checks.message import fail, show
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
-from ..errors import OptionError, RangeError
+from ..errors import OptionError, RangeError, UnavailableError
 from ..profile import BETAS, Profile
 from ..scored import Scored
 from ..summary import Summary, summaries, summed
 
 if TYPE_CHECKING:
+    from ..bins import Bins
     from ..evaluation import Evaluation
+    from ..table import Table
 
-__all__ = ["Partition", "Predictions"]
+__all__ = ["Cumulants", "Partition", "Predictions"]
 
 BLOCK = 65_536
 
-# (beta, order of the derivative) -> one value a row
-Partition = Callable[[float, int], FloatArray]
+
+class Cumulants(NamedTuple):
+    """``A(beta)``, the log of the sum or integral of ``p**beta``, and its first three derivatives, one value a row."""
+
+    value: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
+
+
+# beta, one for all rows or one a row -> the cumulants at it
+Partition = Callable[[AnyArray | float], Cumulants]
 
 
 class Predictions(ABC):
@@ -55,6 +68,8 @@ class Predictions(ABC):
     outcome: ClassVar[str] = "x_true"
     #: What rows can be binned on, the default first; empty when the family has no natural bins.
     bin_choices: ClassVar[tuple[str, ...]] = ()
+    #: Whether outcomes can be listed, so that `gaps` exists.
+    discrete: ClassVar[bool] = False
     #: Whether an evaluation makes a table of bins unless told otherwise.
     binned_by_default: ClassVar[bool] = False
 
@@ -62,6 +77,16 @@ class Predictions(ABC):
     @abstractmethod
     def n(self) -> int:
         """Number of rows."""
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of a state; 1 for everything else."""
+        return 1
+
+    @property
+    def least_excess(self) -> float:
+        """The smallest excess that any prediction of this family can have."""
+        return -math.inf
 
     @abstractmethod
     def _score(self, rows: Rows) -> Scored:
@@ -118,6 +143,22 @@ class Predictions(ABC):
     def row_blocks(self) -> Iterator[slice]:
         """Cut the rows into blocks that fit comfortably into memory."""
         return self._rows(self._block_rows)
+
+    def gaps(self, rows: Rows) -> FloatArray:
+        """Return how much less likely each other outcome is than the most likely one, where outcomes can be listed.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            Which rows, or their numbers.
+
+        Returns
+        -------
+        ndarray of shape (rows, outcomes)
+            ``log p(most likely outcome) - log p(outcome)``; +inf where an outcome is impossible, and in the place of
+            the most likely one.
+        """
+        raise UnavailableError(f"outcomes of {self.family} predictions cannot be listed.")
 
     def known_value(self, bin_on: str, rows: slice) -> FloatArray | None:
         """Return the value that rows are binned on, where it is known without scoring them.
@@ -203,7 +244,7 @@ class Predictions(ABC):
             raise fail(OptionError, "deriv", "must be 0, 1, 2 or 3", got=show(deriv))
         if not np.isfinite(beta):
             raise fail(RangeError, "beta", "must be finite", got=show(beta))
-        parts = [self._partition(rows)(float(beta), deriv) for rows in self.row_blocks()]
+        parts = [self._partition(rows)(float(beta))[deriv] for rows in self.row_blocks()]
         return np.concatenate(parts)
 
     def profile(self, weight: ArrayLike | None = None) -> Profile:
@@ -227,18 +268,48 @@ class Predictions(ABC):
             impossible = scored.impossible
             effective = np.where(impossible, 0.0, 1.0 if w is None else w)
             surprisal = np.where(impossible, 0.0, partition_surprisal(scored))
-            values = [np.dot(effective, partition(beta, 0)) for beta in BETAS]
-            slopes = [np.dot(effective, partition(beta, 1)) for beta in BETAS]
+            found = [partition(beta) for beta in BETAS]
             total += Profile(
                 len(scored),
                 int(impossible.sum()),
                 float(effective.sum()),
                 float(np.dot(effective, surprisal)),
                 BETAS,
-                tuple(map(float, values)),
-                tuple(map(float, slopes)),
+                tuple(float(np.dot(effective, at.value)) for at in found),
+                tuple(float(np.dot(effective, at.mean)) for at in found),
             )
         return total
+
+    def table(
+        self,
+        bins: int | Bins = 10,
+        *,
+        bin_on: str | None = None,
+        strategy: str = "uniform",
+        sample_weight: ArrayLike | None = None,
+    ) -> Table:
+        """Sum the rows by bin: every metric, without tests and intervals, in one fast pass.
+
+        Parameters
+        ----------
+        bins : int or Bins, default 10
+            How many bins, or the bins themselves.
+        bin_on : str, optional
+            What rows are binned on; one of ``bin_choices``.
+        strategy : {"uniform", "quantile"}, default "uniform"
+            Bins of equal width, or of about equally many rows.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        Table
+            A `Summary` for each bin; ``.total`` for all rows.
+        """
+        from ..tabulate import bins_for, by_bin, tabulate
+
+        split = by_bin(self, *bins_for(self, bins, bin_on, strategy))
+        return tabulate(self, [split], weights(sample_weight, self.n, self.outcome))[0]
 
     def evaluate(self, **options: Any) -> Evaluation:
         """Evaluate these predictions: every metric, the table of bins, groups.
@@ -246,14 +317,15 @@ class Predictions(ABC):
         Parameters
         ----------
         **options
-            ``bins``, ``bin_on``, ``strategy``, ``by``, ``sample_weight``, as in `safecal.evaluate`.
+            ``bins``, ``bin_on``, ``strategy``, ``by``, ``cluster``, ``sample_weight``, ``threshold``,
+            ``max_temperature``, ``level`` and ``rng``, as in `safecal.evaluate`.
 
         Returns
         -------
         Evaluation
             What `safecal.evaluate` returns.
         """
-        from ..evaluation import evaluate_predictions
+        from ..front_door import evaluate_predictions
 
         return evaluate_predictions(self, **options)
 

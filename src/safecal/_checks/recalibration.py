@@ -1,0 +1,140 @@
+"""Options and columns of a recalibration, and the words for data that cannot support one."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
+from ..errors import OptionError, RangeError, ShapeError, UnavailableError
+from .arrays import as_numbers
+from .classes import class_shape, one_form, probabilities, real_logits, row_sums
+from .columns import _one_column
+from .message import fail, same_rows, show
+from .states import covariance_factor, one_spread, spread_column, triangular_factor
+
+__all__ = [
+    "between",
+    "class_prediction",
+    "fitted_codes",
+    "group_column",
+    "groups_refused",
+    "other_kind",
+    "refused",
+    "spread_form",
+    "yes_or_no",
+]
+
+_SHOWN = 5  # groups that an error names, at most
+
+
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """Require a number strictly between two others."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not low < value < high:
+        raise fail(RangeError, name, f"must lie strictly between {low:g} and {high:g}", got=show(value))
+    return float(value)
+
+
+def yes_or_no(value: Any, name: str) -> bool:
+    """Require True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise fail(OptionError, name, "must be True or False", got=show(value))
+    return bool(value)
+
+
+def class_prediction(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
+    """Check probabilities or logits that come without outcomes, and return them with their name."""
+    values, name = one_form(y_prob, logits)
+    one = class_shape(values, name)
+    if name == "logits":
+        real_logits(values, name)
+    else:
+        probabilities(values, name)
+        if not one:
+            row_sums(values, name)
+    return values, name
+
+
+def spread_form(forms: dict[str, ArrayLike | None], rows: int | None) -> tuple[AnyArray, str]:
+    """Check standard deviations or matrices that come without states; ``rows`` of them, where that is given."""
+    name, value = one_spread(forms)
+    if name in ("std", "var"):
+        spread = spread_column(value, name, np.shape(np.asarray(value)) or (1,))
+        per_row = spread.ndim in (1, 2)
+    else:
+        matrices = as_numbers(value, name)
+        if matrices.ndim not in (2, 3) or matrices.shape[-1] != matrices.shape[-2]:
+            rule = "must be one square matrix, (d, d), or one for each row, (n, d, d)"
+            raise fail(ShapeError, name, rule, got=f"shape {matrices.shape}")
+        shape = (len(matrices) if matrices.ndim == 3 else 1, int(matrices.shape[-1]))
+        spread = (triangular_factor if name == "chol" else covariance_factor)(matrices, name, shape)
+        per_row = spread.ndim == 3
+    if rows is not None:
+        if not per_row:
+            hint = "repeat a shared one: `np.broadcast_to(spread, (n, ...))`."
+            rule = "must be given for each row when there are `groups`"
+            raise fail(ShapeError, name, rule, got=f"shape {spread.shape}", hint=hint)
+        same_rows(name, len(spread), rows, "groups")
+    return spread, name
+
+
+def group_column(groups: ArrayLike, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
+    """Return the groups in order, and for each row the number of its group."""
+    return _one_column(groups, "groups", n, reference)
+
+
+def fitted_codes(
+    groups: ArrayLike | None, n: int, reference: str, fitted: Mapping[Hashable, Any] | None
+) -> tuple[tuple[Hashable, ...], IndexArray] | None:
+    """Return the groups of the rows, each of which must have been fitted; None where none were."""
+    if fitted is None:
+        if groups is None:
+            return None
+        hint = "pass `groups=` to the fit as well, or leave it out here."
+        raise fail(OptionError, "groups", "must not be given: there is one temperature for all rows", hint=hint)
+    if groups is None:
+        rule = "must be given: each group has a temperature of its own"
+        raise fail(OptionError, "groups", rule, hint="pass the column that was passed to the fit, for these rows.")
+    keys, codes = group_column(groups, n, reference)
+    unknown: BoolArray = np.array([key not in fitted for key in keys], dtype=bool)
+    if unknown.any():
+        bad = unknown[codes]
+        first = int(bad.argmax())
+        raise fail(
+            OptionError, "groups", f"must be among those fitted ({_listed(map(show, fitted), len(fitted))})",
+            got=show(keys[codes[first]]), place=f"row {first}", count=(int(bad.sum()), n),
+            hint="fit again with rows of that group, or without `groups=` for one temperature that serves any row.",
+        )  # fmt: skip
+    return keys, codes
+
+
+def other_kind(family: str | None, wanted: str) -> NoReturn:
+    """Raise for a fit to another kind of prediction than the one it shall be applied to, or for none."""
+    if family is None:
+        raise UnavailableError("there is no temperature yet.\n\nHint: call `fit` first, or `fit_states` for states.")
+    hints = {"gaussian": "call `apply_states`.", "density": "use `beta_` yourself: the tempered density is `p**beta_`."}
+    raise UnavailableError(
+        f"the temperature of {family} predictions does not apply to {wanted}.\n\n"
+        f"Hint: {hints.get(family, 'call `apply`.')}"
+    )
+
+
+def refused(text: str, hint: str | None) -> NoReturn:
+    """Raise for rows that have no temperature."""
+    raise UnavailableError(f"{text}." + (f"\n\nHint: {hint}" if hint else ""))
+
+
+def groups_refused(refusals: Mapping[Hashable, tuple[int, str]], of: int) -> NoReturn:
+    """Raise for groups that have no temperature of their own: for each its rows, and what it lacks."""
+    named = (f"{show(key)} ({rows} {'row' if rows == 1 else 'rows'}: {why})" for key, (rows, why) in refusals.items())
+    raise UnavailableError(
+        f"`groups` must each support a temperature of their own; {len(refusals)} of {of} do not: "
+        f"{_listed(named, len(refusals))}.\n\n"
+        "Hint: join small groups, leave their rows out, or fit without `groups=`."
+    )
+
+
+def _listed(items: Iterable[str], size: int) -> str:
+    shown = [item for item, _ in zip(items, range(_SHOWN), strict=False)]
+    return ", ".join(shown) + (f" and {size - _SHOWN} more" if size > _SHOWN else "")

@@ -1,0 +1,118 @@
+"""The ECE that chance alone gives.
+
+A calibrated model has an ECE above 0: each bin shows the noise of its outcomes. Under calibration the gap of a bin is a
+sum of independent centred Bernoulli terms, so its law is known. It is listed where the bin holds few rows, drawn where
+few of many rows surprise, and normal where the variance is that of 25 tosses or more.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ._types import AnyArray, FloatArray, IndexArray
+
+__all__ = ["ENOUGH", "Rows", "Sums", "null_ece"]
+
+ENOUGH = 25.0  # variance of a gap, in units of a squared weight, from which its law is taken as normal
+_QUANTILE = 0.95
+_LISTED = 1024  # rows of a bin whose law is listed
+_DENSE = 128  # rows that are drawn one by one, at a time
+_DRAWS = 10_000
+_ELEMENTS = 1_000_000  # bins times draws, at most; never fewer than _FEWEST draws
+_FEWEST = 1_000
+
+
+class Sums(NamedTuple):
+    """Weighted sums over the rows of each bin; ``variance`` and ``fourth`` carry the square and fourth power of w."""
+
+    weight: FloatArray
+    predicted: FloatArray
+    observed: FloatArray
+    predicted2: FloatArray
+    product: FloatArray  # predicted times observed
+    residual2: FloatArray
+    variance: FloatArray  # p (1 - p)
+    fourth: FloatArray  # p (1 - p)
+
+    def sparse(self) -> AnyArray:
+        """Tell which bins have a gap whose law is far from normal."""
+        return self.variance**2 < ENOUGH * self.fourth
+
+
+class Rows(NamedTuple):
+    """Rows of sparse bins."""
+
+    bin: IndexArray
+    predicted: FloatArray
+    rare: FloatArray  # the smaller of p and 1 - p
+    weight: FloatArray
+
+
+def null_ece(s: Sums, kept: Rows, rng: np.random.Generator) -> tuple[float, float]:
+    """Return mean and quantile, under calibration, of the sum over bins of the absolute gap."""
+    draws = max(_FEWEST, min(_DRAWS, _ELEMENTS // len(s.weight)))
+    sparse = s.sparse()
+    mean, drawn = 0.0, np.zeros(draws)
+    for k in np.flatnonzero(s.variance > 0.0).tolist():
+        if not sparse[k]:
+            spread = math.sqrt(s.variance[k])
+            mean += spread * math.sqrt(2.0 / math.pi)
+            drawn += np.abs(spread * rng.standard_normal(draws))
+            continue
+        mine = kept.bin == k
+        rows = Rows(*(column[mine] for column in kept))
+        if len(rows.weight) <= _LISTED and rows.weight.min() == rows.weight.max():
+            sizes, mass = _listed(rows.predicted)
+            mean += rows.weight[0] * float(np.dot(sizes, mass))
+            pick = np.searchsorted(np.cumsum(mass), rng.random(draws), side="right")
+            drawn += rows.weight[0] * sizes[np.minimum(pick, len(sizes) - 1)]
+        else:
+            found = _drawn(rows, draws, rng)
+            mean += float(found.mean())
+            drawn += found
+    return float(mean), float(np.quantile(drawn, _QUANTILE, method="inverted_cdf"))
+
+
+def _listed(p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the absolute gaps that tosses with chances ``p`` can give, and their probabilities (Poisson-binomial)."""
+    mass = np.zeros(len(p) + 1)
+    mass[0] = 1.0
+    for k, chance in enumerate(p.tolist()):
+        mass[1 : k + 2] = mass[1 : k + 2] * (1.0 - chance) + mass[: k + 1] * chance
+        mass[0] *= 1.0 - chance
+    return np.abs(np.arange(len(p) + 1) - p.sum()), mass
+
+
+def _drawn(rows: Rows, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Draw the absolute gap: the rows that matter most one by one, until the law of the rest is easy."""
+    step = rows.weight * np.where(rows.predicted > 0.5, -1.0, 1.0)
+    noise = rows.weight**2 * rows.rare * (1.0 - rows.rare)
+    order = np.argsort(-noise)
+    out = np.zeros(draws)
+    while order.size:
+        left = noise[order]
+        if order.size > _DENSE:
+            if left.sum() ** 2 >= ENOUGH * np.dot(left, rows.weight[order] ** 2):
+                out += math.sqrt(left.sum()) * rng.standard_normal(draws)
+                break
+            if rows.rare[order].sum() <= 2.0 * ENOUGH:
+                out += _surprises(rows.rare[order], step[order], draws, rng)
+                break
+        mine, order = order[:_DENSE], order[_DENSE:]
+        out += (rng.random((draws, len(mine))) < rows.rare[mine]) @ step[mine] - np.dot(step[mine], rows.rare[mine])
+    return np.abs(out)
+
+
+def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Draw a sum over many rows that rarely surprise, touching only those that do.
+
+    They are the rows on which a point of a Poisson process falls.
+    """
+    edges = np.concatenate([[0.0], np.cumsum(-np.log1p(-rare))])
+    draw = np.repeat(np.arange(draws), rng.poisson(edges[-1], draws))
+    row = np.searchsorted(edges, rng.uniform(0.0, edges[-1], len(draw)), side="right") - 1
+    size = len(rare)
+    first = np.unique(draw * size + np.minimum(row, size - 1))  # a row surprises once
+    found: FloatArray = np.bincount(first // size, weights=step[first % size], minlength=draws).astype(np.float64)
+    return found - float(np.dot(step, rare))

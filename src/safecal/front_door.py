@@ -1,0 +1,214 @@
+"""The front door: from what a caller has to everything about it."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ._checks.columns import clusters, fraction, positive, weights
+from ._types import AnyArray, ArrayLike, FloatArray, Labels
+from .bins import Bins
+from .evaluation import Evaluation
+from .families.classifier import classifier
+from .families.predictions import Predictions
+from .histogram import CELLS, Histogram, counted
+from .inference.calibration import calibration_test, generator
+from .inference.intervals import bounds as bounds_of
+from .reliability import Reliability, assess_reliability
+from .summary import Summary
+from .table import Table
+from .tabulate import bins_for, by_bin, by_group, tabulate
+
+__all__ = ["evaluate", "evaluate_predictions"]
+
+
+def evaluate(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    bins: int | Bins | None = 10,
+    bin_on: str | None = None,
+    strategy: str = "uniform",
+    by: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    clip: float | None = None,
+    threshold: float = 0.1,
+    max_temperature: float = 1.5,
+    level: float = 0.95,
+    rng: np.random.Generator | int | None = None,
+) -> Evaluation:
+    """Evaluate a classifier: is it safe, every metric, the table of bins, groups.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        What happened. For two classes 0 or 1, or any two labels with ``pos_label``; for more the column number, or one
+        of ``labels``.
+    y_prob : array-like of shape (n,) or (n, K)
+        Probability of the positive class, or of each of K classes.
+    logits : array-like of shape (n,) or (n, K)
+        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+    pos_label : object, optional
+        The label of the positive class, for shape (n,).
+    labels : sequence of K hashables, optional
+        The names of the columns in their order, for shape (n, K).
+    bins : int, Bins or None, default 10
+        The bins of the table; None for no table. Bins move ECE; they never move ECD.
+    bin_on : {"probability", "confidence", "entropy"}, optional
+        What rows are binned on: by default the probability of the positive class for two classes, the confidence in
+        the most likely class for more.
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of equal width, or of about equally many rows.
+    by : array-like of shape (n,), or mapping of names to such, optional
+        Evaluate each group by itself, too. Missing values form a group of their own.
+    cluster : array-like of shape (n,), optional
+        Rows that depend on each other share a cluster: a patient, a track, a day. Tests and intervals then compare
+        clusters.
+    sample_weight : array-like of shape (n,), optional
+        Weight of each row in the means.
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
+    threshold : float, default 0.1
+        Largest ECD that is safe, in nats.
+    max_temperature : float, default 1.5
+        Largest temperature that is safe: logits at most 1.5 times too large.
+    level : float, default 0.95
+        Level of the confidence intervals that the verdict rests on.
+    rng : numpy.random.Generator or int, optional
+        For tails that are drawn. By default the same data give the same answer.
+
+    Returns
+    -------
+    Evaluation
+        Print it for the verdict and the table.
+
+    See Also
+    --------
+    gaussian : State estimates; call ``.evaluate()`` on the result.
+    density : Any distribution with a log-density; call ``.evaluate()`` on the result.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> safecal.evaluate([0, 1, 1, 0, 1, 0], [0.1, 0.7, 0.9, 0.8, 0.6, 0.2], bins=2)
+    safecal evaluation: 6 rows, bernoulli
+    <BLANKLINE>
+    UNDETERMINED: the data cannot tell at 95 % confidence: ECD lies between -0.278
+    and 1.83 nat, and 0.1 is allowed.
+    <BLANKLINE>
+    ECD          -0.0040  nat, 95 % interval -0.2785 to +1.8325: no clear direction
+    temperature   0.9857  95 % interval 0.3104 to +inf; 1 is calibrated
+    p-value         0.96  of calibration, exact test
+    NLL           0.4851  nat, smaller is better; the model expected 0.4891
+    ECE           0.0500  over-confident part 0.0000, under-confident 0.0500
+    by chance     0.1728  ECE if calibrated; 95 % of the time at most 0.3833
+    ESCE         -0.0500  observed minus predicted
+    Brier         0.1583  smaller is better
+    accuracy      0.8333  at a mean confidence of 0.7833
+    <BLANKLINE>
+    probability   rows  predicted  observed     ECE     ESCE      ECD
+    -----------------------------------------------------------------
+    [0, 0.5)         2     0.1500    0.0000  0.1500  -0.1500  -0.2485
+    [0.5, 1]         4     0.7500    0.7500  0.0000   0.0000  +0.1182
+    -----------------------------------------------------------------
+    weighted sum     6     0.5500    0.5000  0.0500  -0.0500  -0.0040
+    """
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+    return evaluate_predictions(
+        predictions,
+        bins=bins,
+        bin_on=bin_on,
+        strategy=strategy,
+        by=by,
+        cluster=cluster,
+        sample_weight=sample_weight,
+        threshold=threshold,
+        max_temperature=max_temperature,
+        level=level,
+        rng=rng,
+    )
+
+
+def evaluate_predictions(
+    predictions: Predictions,
+    *,
+    bins: int | Bins | str | None = "auto",
+    bin_on: str | None = None,
+    strategy: str = "uniform",
+    by: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    threshold: float = 0.1,
+    max_temperature: float = 1.5,
+    level: float = 0.95,
+    rng: np.random.Generator | int | None = None,
+) -> Evaluation:
+    """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
+    positive(threshold, "threshold")
+    positive(max_temperature, "max_temperature")
+    fraction(level, "level")
+    weight = weights(sample_weight, predictions.n, predictions.outcome)
+    codes = None if cluster is None else clusters(cluster, predictions.n, predictions.outcome)
+    summary, binned, grouped = _tables(predictions, weight, bins, bin_on, strategy, by)
+    source = generator(rng)
+    return Evaluation(
+        predictions.family,
+        predictions.dimension,
+        predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf,
+        summary,
+        binned,
+        grouped,
+        *_spread(predictions, weight),
+        _reliability(predictions, binned, sample_weight, source),
+        calibration_test(predictions, cluster=cluster, sample_weight=sample_weight, rng=source),
+        bounds_of(predictions, weight, codes, summary, source),
+        float(threshold),
+        float(max_temperature),
+        float(level),
+    )
+
+
+def _tables(
+    predictions: Predictions,
+    weight: AnyArray | None,
+    bins: int | Bins | str | None,
+    bin_on: str | None,
+    strategy: str,
+    by: ArrayLike | None,
+) -> tuple[Summary, Table | None, Table | None]:
+    if isinstance(bins, str) and bins == "auto":
+        wanted = predictions.binned_by_default or bin_on is not None or strategy != "uniform"
+        bins = 10 if wanted else None
+    splits = []
+    if bins is not None:
+        splits.append(by_bin(predictions, *bins_for(predictions, bins, bin_on, strategy)))
+    if by is not None:
+        splits.append(by_group(predictions, by))
+    if not splits:
+        return predictions.summary(weight), None, None
+    tables = tabulate(predictions, splits, weight)
+    return tables[0].total, tables[0] if bins is not None else None, tables[-1] if by is not None else None
+
+
+def _reliability(
+    predictions: Predictions, table: Table | None, sample_weight: ArrayLike | None, rng: np.random.Generator
+) -> Reliability | None:
+    if table is None or table.bins is None or not predictions.binned_by_default:
+        return None
+    return assess_reliability(predictions, bins=table.bins, bin_on=table.name, sample_weight=sample_weight, rng=rng)
+
+
+def _spread(predictions: Predictions, weight: AnyArray | None) -> tuple[Histogram, int]:
+    """Return how the excess is spread, and how many predictions are certain."""
+    total: FloatArray = np.zeros((CELLS, 2))
+    certain = 0
+    for rows in predictions.row_blocks():
+        scored, w = predictions.weighted(rows, weight)
+        total = total + counted(scored, w)
+        if predictions.discrete and scored.entropy is not None and (scored.entropy == 0.0).any():
+            certain += int(np.isinf(predictions.gaps(rows)).all(axis=1).sum())
+    return Histogram(tuple(map(float, total[:, 0])), tuple(map(float, total[:, 1]))), certain

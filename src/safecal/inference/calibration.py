@@ -1,0 +1,239 @@
+"""Would a calibrated model have been this surprised?"""
+
+import math
+
+import numpy as np
+from scipy import special
+
+from .._checks.columns import choice, clusters, weights
+from .._checks.message import fail
+from .._types import AnyArray, ArrayLike
+from ..errors import OptionError, UnavailableError
+from ..families.predictions import Predictions
+from ..summary import Summary
+from . import tails
+from .enumeration import exact_tails
+from .results import TestResult
+from .saddlepoint import saddlepoint_tails
+from .surprises import draw_surprises, expected_surprises, observed_surprises, surprise_rates
+
+__all__ = ["calibration_test", "generator"]
+
+ALTERNATIVES = ("overconfident", "underconfident", "two-sided")
+METHODS = ("auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster")
+ENOUGH = 10.0  # expected surprises above which the law is smooth enough for a saddlepoint
+DRAWS = 19_999
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return a generator; None gives the same one every time, so that the same data give the same answer."""
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(0 if rng is None else rng)
+
+
+def calibration_test(
+    predictions: Predictions | Summary,
+    *,
+    alternative: str = "two-sided",
+    method: str = "auto",
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> TestResult:
+    """Test whether a calibrated model would have been as surprised as this one was.
+
+    If the model is calibrated, the excess of every row has mean 0 and a variance, the varentropy, that the prediction
+    itself tells. The p-value is the probability of a summed excess at least as far out. It is a test of calibration,
+    not of ``ECD <= 0``: regions that cancel in the mean still widen its spread.
+
+    Parameters
+    ----------
+    predictions : Predictions or Summary
+        The rows; or sums alone, for which ``"pearson3"`` and ``"normal"`` are available.
+    alternative : {"two-sided", "overconfident", "underconfident"}
+        What counts as extreme.
+    method : str, default "auto"
+        ``"exact"`` lists the values of the sum; ``"saddlepoint"`` is right to the third digit when at least ten rows
+        are expected to surprise; ``"montecarlo"`` draws outcomes from the model; ``"pearson3"`` and ``"normal"`` need
+        the sums alone; ``"cluster"`` is a t-test on the sums of clusters. ``"auto"`` takes the first that applies of:
+        cluster when ``cluster`` is given, exact, saddlepoint, Monte Carlo, Pearson III.
+    cluster : array-like of shape (n,), optional
+        Rows that depend on each other share a cluster: a track, a patient, a day.
+    sample_weight : array-like of shape (n,), optional
+        Weight of each row.
+    rng : numpy.random.Generator or int, optional
+        For Monte Carlo. By default the same data give the same answer.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value, the method and why it was chosen.
+
+    See Also
+    --------
+    evaluate : The test beside everything else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(1)
+    >>> log_odds = rng.normal(0, 2, 500)
+    >>> y_true = rng.random(500) < 1 / (1 + np.exp(-log_odds))
+    >>> good = safecal.calibration_test(safecal.bernoulli(y_true, logits=log_odds))
+    >>> bad = safecal.calibration_test(safecal.bernoulli(y_true, logits=2 * log_odds))
+    >>> good.p_value > 0.05, bad.p_value < 1e-6, bad.method
+    (True, True, 'saddlepoint')
+    """
+    choice(alternative, "alternative", ALTERNATIVES)
+    choice(method, "method", METHODS)
+    if isinstance(predictions, Summary):
+        return _from_sums(predictions, alternative, method, cluster, sample_weight)
+    weight = weights(sample_weight, predictions.n, predictions.outcome)
+    if cluster is not None or method == "cluster":
+        return _by_cluster(predictions, alternative, method, cluster, weight)
+    summary = predictions.summary(sample_weight)
+    known = _decided(summary, alternative)
+    if known is not None:
+        return known
+    if method in ("normal", "pearson3"):
+        return _from_sums(summary, alternative, method, None, None)
+    found, used, reason = _from_rows(predictions, summary, method, weight, generator(rng))
+    return TestResult(_statistic(summary), _p_value(found, alternative), alternative, used, reason, summary.n)
+
+
+def _statistic(s: Summary) -> float:
+    if s.weight_impossible > 0.0:
+        return math.inf
+    variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
+    return s.sum_excess / math.sqrt(variance) if variance > 0.0 else 0.0
+
+
+def _p_value(found: tuple[float, float], alternative: str) -> float:
+    over, under = found
+    if alternative == "two-sided":
+        return min(1.0, 2.0 * min(over, under))
+    return over if alternative == "overconfident" else under
+
+
+def _decided(s: Summary, alternative: str) -> TestResult | None:
+    """Return the result where there is nothing to compute."""
+    if s.weight_impossible > 0.0:
+        reason = "an outcome of probability 0 happened: no calibrated model does that"
+        return TestResult(math.inf, _p_value((0.0, 1.0), alternative), alternative, "exact", reason, s.n)
+    if s.sum_varentropy_weight2 == 0.0:
+        reason = "every prediction is a coin toss or a certainty: the excess is 0 whatever happens"
+        return TestResult(0.0, 1.0, alternative, "exact", reason, s.n)
+    return None
+
+
+def _from_sums(
+    s: Summary, alternative: str, method: str, cluster: ArrayLike | None, sample_weight: ArrayLike | None
+) -> TestResult:
+    if cluster is not None or sample_weight is not None or method not in ("auto", "pearson3", "normal"):
+        hint = (
+            "pass the predictions themselves: `bernoulli(...)`, `categorical(...)`, `gaussian(...)` or `density(...)`."
+        )
+        raise fail(OptionError, "predictions", "must be rows, not sums, for this test", got="a Summary", hint=hint)
+    known = _decided(s, alternative)
+    if known is not None:
+        return known
+    z = _statistic(s)
+    if method == "normal":
+        return TestResult(z, _p_value(tails.normal(z), alternative), alternative, "normal", "as asked", s.n)
+    variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
+    found = tails.pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
+    reason = "from sums alone" if method == "auto" else "as asked"
+    return TestResult(z, _p_value(found, alternative), alternative, "pearson3", reason, s.n)
+
+
+def _by_cluster(
+    predictions: Predictions, alternative: str, method: str, cluster: ArrayLike | None, weight: AnyArray | None
+) -> TestResult:
+    if cluster is None or method not in ("auto", "cluster"):
+        raise fail(
+            OptionError, "method", 'must be "cluster" exactly when `cluster` is given',
+            got=f"{method!r} {'with' if cluster is not None else 'without'} `cluster`",
+        )  # fmt: skip
+    codes, size = clusters(cluster, predictions.n, predictions.outcome)
+    sums, _, variances = cluster_sums(predictions, codes, size, weight).T
+    reason = f"rows of one cluster depend on each other: a t-test on the sums of {size} clusters"
+    if np.isinf(sums).any():
+        return TestResult(math.inf, _p_value((0.0, 1.0), alternative), alternative, "cluster", reason, size)
+    t, lower, upper = cluster_tails(sums, float(variances.sum()))
+    return TestResult(t, _p_value((upper, lower), alternative), alternative, "cluster", reason, size)
+
+
+def cluster_tails(sums: AnyArray, variance: float) -> tuple[float, float, float]:
+    """Return t over clusters, and the tails at it: of a value as small, and of one as large.
+
+    ``variance`` is what the whole sum has if the model is right and its rows independent. Clusters that agree more
+    closely than that agree by chance, and are not taken for proof: a model that is nearly always right gives equal sums
+    until its first surprise.
+    """
+    error = max(float(sums.std(ddof=1)) * math.sqrt(len(sums)), math.sqrt(variance))
+    total = float(sums.sum())
+    t = total / error if error > 0.0 else math.copysign(math.inf, total) if total else 0.0
+    return t, float(special.stdtr(len(sums) - 1, t)), float(special.stdtr(len(sums) - 1, -t))
+
+
+def cluster_sums(predictions: Predictions, codes: AnyArray, size: int, weight: AnyArray | None) -> AnyArray:
+    """Return the summed excess, the summed weight and the null variance of each cluster."""
+    out = np.zeros((size, 3))
+    for rows in predictions.row_blocks():
+        scored, w = predictions.weighted(rows, weight)
+        w = np.ones(len(scored)) if w is None else w
+        with np.errstate(invalid="ignore"):
+            excess = np.where(w > 0.0, w * scored.excess, 0.0)
+        out[:, 0] += np.bincount(codes[rows], weights=excess, minlength=size)
+        out[:, 1] += np.bincount(codes[rows], weights=w, minlength=size)
+        noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
+        out[:, 2] += np.bincount(codes[rows], weights=w * w * (scored.varentropy + noise), minlength=size)
+    return out
+
+
+def _from_rows(
+    predictions: Predictions, s: Summary, method: str, weight: AnyArray | None, rng: np.random.Generator
+) -> tuple[tuple[float, float], str, str]:
+    """Return both tails, the method used and why."""
+    why = "as asked"
+    discrete = predictions.discrete
+    rates = surprise_rates(predictions, 1.0) if discrete else None
+    observed = observed_surprises(predictions, None, weight) if discrete else math.nan
+    if method in ("auto", "exact"):
+        found = None
+        if discrete:
+            found = exact_tails(predictions, np.ones(predictions.n, dtype=bool), weight, observed)
+        elif predictions.family == "gaussian" and weight is None:
+            found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
+        if found is not None:
+            listed = "the sum has few values, and all are listed" if discrete else "a sum of Gaussians is a chi-square"
+            return found, "exact", why if method == "exact" else listed
+        if method == "exact":
+            hint = '`method="auto"` chooses among the others.'
+            raise fail(OptionError, "method", 'cannot be "exact" here: the sum has too many values to list', hint=hint)
+    expected = expected_surprises(rates) if rates is not None else math.inf
+    if method == "saddlepoint" or (method == "auto" and expected >= ENOUGH):
+        try:
+            found = saddlepoint_tails(predictions, weight, s.sum_excess + (s.sum_entropy or 0.0))
+        except UnavailableError:
+            if method == "saddlepoint":
+                raise
+            found = tails.pearson3(
+                s.sum_excess, s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2, s.sum_third_cumulant_weight3
+            )
+            return found, "pearson3", "the log-partition function is not available"
+        if found is None and rates is not None:  # the edge of the support: every outcome likeliest, or unlikeliest
+            found = (1.0, float(np.exp(-rates.sum()))) if observed == 0.0 else (0.0, 1.0)
+        if found is None:
+            found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
+            return found, "pearson3", "at the edge of the support there is no saddlepoint"
+        reason = f"{expected:.3g} surprises are expected" if rates is not None else "the law is smooth"
+        return found, "saddlepoint", why if method == "saddlepoint" else reason
+    if rates is None:
+        raise fail(OptionError, "method", 'cannot be "montecarlo" for these predictions', hint="leave `method` out.")
+    _, drawn = draw_surprises(predictions, rates, 1.0, weight, DRAWS, rng)
+    slack = 1e-9 * max(1.0, abs(observed))
+    upper = (1 + int((drawn >= observed - slack).sum())) / (DRAWS + 1)
+    lower = (1 + int((drawn <= observed + slack).sum())) / (DRAWS + 1)
+    reason = f"only {expected:.3g} surprises are expected: the law is a lattice"
+    return (upper, lower), "montecarlo", why if method == "montecarlo" else reason

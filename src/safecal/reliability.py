@@ -1,0 +1,259 @@
+"""What a reliability table means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self, final
+
+import numpy as np
+from scipy import special
+
+from . import documents
+from ._checks.columns import weights
+from ._types import AnyArray, ArrayLike, FloatArray
+from .bins import Bins
+from .chance import ENOUGH, Rows, Sums, null_ece
+from .errors import UnavailableError
+from .families.predictions import Predictions
+from .inference.calibration import generator
+from .inference.results import TestResult
+from .scored import Scored
+from .tabulate import bins_for, by_bin
+
+__all__ = ["Reliability", "assess_reliability"]
+
+_PIECES = 8  # of a block
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Reliability over bins: how much of ECE is noise, what the Brier score is made of, and Spiegelhalter's test.
+
+    The terms add up: ``brier = reliability_term - resolution + uncertainty + within_variance - within_covariance``
+    (Murphy 1973; the last two, which are 0 when all rows of a bin share one prediction, after Stephenson, Coelho and
+    Jolliffe 2008). For two classes that is the Brier score. For more classes, bins see the most likely class alone,
+    and so do all terms: ``brier`` is then the mean of ``(confidence - correct)**2``.
+
+    Attributes
+    ----------
+    n : int
+        Rows.
+    ece : float
+        Expected calibration error over the bins.
+    ece_expected, ece_quantile : float
+        Mean and 95 % quantile that it has if the model is calibrated; an ECE below the quantile is no sign of fault.
+    brier : float
+        The Brier score that the terms add up to.
+    reliability_term : float
+        Weighted mean of the squared gaps of the bins, 0 is best.
+    resolution : float
+        Variance of the observed share between bins, larger is better.
+    uncertainty : float
+        Variance of the outcome itself.
+    within_variance, within_covariance : float
+        Variance of the predictions inside bins, and twice their covariance with the outcome there.
+    spiegelhalter : TestResult
+        The Brier score against what the model itself expects: ``statistic > 0`` when it is larger, as for an
+        over-confident model. For more than two classes the whole Brier score is tested.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> from safecal.reliability import assess_reliability
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> found = assess_reliability(safecal.bernoulli(rng.random(500) < p, p))
+    >>> round(found.ece, 3), round(found.ece_expected, 3), round(found.ece_quantile, 3)
+    (0.047, 0.045, 0.063)
+    """
+
+    n: int
+    ece: float
+    ece_expected: float
+    ece_quantile: float
+    brier: float
+    reliability_term: float
+    resolution: float
+    uncertainty: float
+    within_variance: float
+    within_covariance: float
+    spiegelhalter: TestResult
+
+    @property
+    def generalised_resolution(self) -> float:
+        """``resolution - within_variance + within_covariance``, which does not shrink as bins are merged."""
+        return self.resolution - self.within_variance + self.within_covariance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        content = {name: getattr(self, name) for name in _NUMBERS}
+        return documents.document("reliability", {**content, "spiegelhalter": self.spiegelhalter.to_dict()})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("reliability", document, (*_NUMBERS, "spiegelhalter"))
+        values: dict[str, Any] = {name: content[name] for name in _NUMBERS}
+        return cls(**values, spiegelhalter=TestResult.from_dict(content["spiegelhalter"]))
+
+
+_NUMBERS = tuple(f.name for f in fields(Reliability) if f.name != "spiegelhalter")
+
+
+def assess_reliability(
+    predictions: Predictions,
+    *,
+    bins: int | Bins = 10,
+    bin_on: str | None = None,
+    strategy: str = "uniform",
+    sample_weight: ArrayLike | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Reliability:
+    """Assess the reliability of a classifier over bins, in one pass over its rows.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Of `bernoulli` or `categorical`.
+    bins : int or Bins, default 10
+        The bins.
+    bin_on : {"probability", "confidence", "entropy"}, optional
+        What rows are binned on, as in `evaluate`.
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of equal width, or of about equally many rows.
+    sample_weight : array-like of shape (n,), optional
+        Weight of each row.
+    rng : numpy.random.Generator or int, optional
+        For the quantile of ECE. By default the same data give the same answer.
+
+    Returns
+    -------
+    Reliability
+        What ECE would be by chance, the parts of the Brier score, Spiegelhalter's test.
+
+    Raises
+    ------
+    UnavailableError
+        For states and densities, which have no classes.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> predictions = safecal.bernoulli([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6])
+    >>> found = assess_reliability(predictions, bins=2)
+    >>> parts = found.reliability_term - found.generalised_resolution + found.uncertainty
+    >>> round(parts, 6), round(found.brier, 6)
+    (0.125, 0.125)
+    """
+    if not predictions.discrete:
+        raise UnavailableError(
+            f"reliability compares probabilities of classes; {predictions.family} predictions have none."
+        )
+    weight = weights(sample_weight, predictions.n, predictions.outcome)
+    if weight is not None:  # only their ratios matter; powers of them must stay in range
+        weight = weight / weight.max()
+    edges, on = bins_for(predictions, bins, bin_on, strategy)
+    sums, kept, score = _pass(predictions, edges, on, weight)
+    total = float(sums.weight.sum())
+    expected, quantile = null_ece(sums, kept, generator(rng))
+    ece = float(np.abs(sums.observed - sums.predicted).sum()) / total
+    terms = _murphy(sums)
+    test = _spiegelhalter(*score, predictions.n)
+    return Reliability(predictions.n, ece, expected / total, quantile / total, *terms, test)
+
+
+def _pass(
+    predictions: Predictions, bins: Bins, bin_on: str, weight: AnyArray | None
+) -> tuple[Sums, Rows, tuple[float, float]]:
+    """Sum by bin, keep the rows of bins that are still sparse, and sum the Brier score against its expectation."""
+    split = by_bin(predictions, bins, bin_on)
+    totals = Sums(*np.zeros((len(Sums._fields), len(bins))))
+    kept: list[Rows] = []
+    score = variance = 0.0
+    for rows in _pieces(predictions):
+        scored, w = predictions.weighted(rows, weight)
+        w = np.ones(len(scored)) if w is None else w
+        index = split.index(scored, rows)
+        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows))
+        score += float(np.dot(w, beyond))
+        variance += float(np.dot(w * w, spread))
+        predicted, observed = scored.predicted, scored.observed
+        if bin_on != "probability":
+            predicted, observed = scored.confidence, scored.correct
+        assert predicted is not None
+        assert observed is not None
+        p, o = predicted, observed.astype(np.float64)
+        noise = w * w * (miss * (1.0 - miss))
+        columns = (w, w * p, w * o, w * p * p, w * p * o, w * (o - p) ** 2, noise, w * w * noise)
+        new = (np.bincount(index, weights=c, minlength=len(bins)) for c in columns)
+        totals = Sums(*(old + more for old, more in zip(totals, new, strict=True)))
+        rare = np.minimum(miss, 1.0 - miss)
+        # No weight exceeds 1, so a bin that is not kept any more is not sparse, whatever comes.
+        keep = np.flatnonzero((totals.variance < ENOUGH)[index] & (w * rare > 0.0))
+        kept.append(Rows(index[keep], p[keep], rare[keep], w[keep]))
+    joined = Rows(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+    return totals, joined, (score, variance)
+
+
+def _pieces(predictions: Predictions) -> Iterator[slice]:
+    """Cut the rows finer than `row_blocks` does: the many columns of a piece stay in the cache together."""
+    for rows in predictions.row_blocks():
+        step = -(-(rows.stop - rows.start) // _PIECES)
+        yield from (slice(start, min(start + step, rows.stop)) for start in range(rows.start, rows.stop, step))
+
+
+def _brier_excess(scored: Scored, gaps: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return half the Brier score beyond its expectation, its variance, and ``1 - p`` of the most likely class.
+
+    With ``mu = sum(p**2)`` they are ``mu - p[y]`` and ``sum(p * (p - mu)**2)``; ``1 - p`` is a sum of what is small.
+    """
+    assert scored.surprisal is not None
+    assert scored.confidence is not None
+    assert scored.correct is not None
+    if gaps.shape[1] == 1:
+        u = np.exp(-gaps[:, 0])
+        top = 1.0 / (1.0 + u)
+        miss = u * top
+        lead = top - miss
+        return np.where(scored.correct, -miss, top) * lead, top * miss * lead * lead, miss
+    others = np.exp(-gaps)
+    total = 1.0 + others.sum(axis=1)
+    others /= total[:, None]
+    top, miss = 1.0 / total, (total - 1.0) / total
+    small = np.vecdot(others, others)
+    mu = top * top + small
+    happened = np.exp(-np.maximum(scored.surprisal + np.log(scored.confidence), 0.0)) / total
+    beyond: FloatArray = np.where(scored.correct, small - top * miss, mu - happened)
+    others_mu = others - mu[:, None]
+    spread = np.vecdot(others, others_mu * others_mu) + top * (top * miss - small) ** 2
+    return beyond, spread, miss
+
+
+def _murphy(s: Sums) -> tuple[float, float, float, float, float, float]:
+    """Return the Brier score and its terms."""
+    total = float(s.weight.sum())
+    full = np.where(s.weight > 0.0, s.weight, 1.0)
+    p, o = s.predicted / full, s.observed / full
+    base = float(s.observed.sum()) / total
+    reliability = np.dot(s.weight, (p - o) ** 2)
+    resolution = np.dot(s.weight, (o - base) ** 2)
+    variance = np.maximum(s.predicted2 - s.weight * p * p, 0.0).sum()
+    covariance = 2.0 * (s.product - s.weight * p * o).sum()
+    parts = (s.residual2.sum(), reliability, resolution, base * (1.0 - base) * total, variance, covariance)
+    brier, first, second, third, fourth, fifth = (float(part) / total for part in parts)
+    return brier, first, second, third, fourth, fifth
+
+
+def _spiegelhalter(score: float, variance: float, n: int) -> TestResult:
+    if variance > 0.0:
+        z = score / math.sqrt(variance)
+        p_value = 2.0 * float(special.ndtr(-abs(z)))
+        return TestResult(z, p_value, "two-sided", "normal", "the Brier score minus what the model expects", n)
+    reason = "the Brier score has no spread if the model is calibrated: "
+    if score > 1e-12 * n:
+        return TestResult(
+            math.inf, 0.0, "two-sided", "exact", f"{reason}an outcome of probability 0 happened", n
+        )  # fmt: skip
+    return TestResult(0.0, 1.0, "two-sided", "exact", f"{reason}it is what it had to be", n)

@@ -1,0 +1,175 @@
+"""Bounds at every level: against Clopper and Pearson, the rule of three, and their own definition."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import safecal
+from safecal import Predictions
+from safecal.inference.calibration import generator
+from safecal.inference.curves import Curve, score
+from safecal.inference.evidence import evidence
+from safecal.inference.intervals import Bounds, bounds, bounds_from_sums, intervals_together, inverse
+from safecal.inference.skewed import bent
+from safecal.inference.tempered import tempered
+
+
+def _bounds(predictions: Predictions) -> Bounds:
+    return bounds(predictions, None, None, predictions.summary(), generator(None))
+
+
+def _constant(n: int, k: int, p: float) -> Predictions:
+    return safecal.bernoulli(np.arange(n) >= k, np.full(n, p))
+
+
+def _clopper_pearson(k: int, n: int, alpha: float) -> tuple[float, float]:
+    """One-sided bounds on the rate of surprises."""
+    low = float(stats.beta.ppf(alpha, k, n - k + 1)) if k else 0.0
+    return low, float(stats.beta.isf(alpha, k + 1, n - k))
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(200, 0, 0.99), (200, 1, 0.99), (300, 3, 0.99), (1000, 12, 0.995),
+                                           (400, 2, 0.95), (100, 5, 0.9)])  # fmt: skip
+@pytest.mark.parametrize("alpha", [0.1, 0.05, 0.025])
+def test_constant_predictions_give_clopper_and_pearson(n: int, k: int, p: float, alpha: float) -> None:
+    found = evidence(tempered(_constant(n, k, p)), generator(None))
+    rate_low, rate_high = _clopper_pearson(k, n, alpha)
+    logit = float(special.logit(p))
+    # beta = log-odds of being right, by those that were claimed; drawn tails have an error of 8 %, at most.
+    for wanted_rate, beta in ((rate_high, found.low.at(alpha)), (rate_low, found.high.at(alpha))):
+        if wanted_rate == 0.0:
+            assert beta == math.inf
+            continue
+        rate = float(special.expit(-beta * logit))
+        tail = stats.binom.cdf(k, n, rate) if wanted_rate == rate_high else stats.binom.sf(k - 1, n, rate)
+        assert tail == pytest.approx(alpha, rel=0.25)
+
+
+@pytest.mark.parametrize("n", [100, 1000, 30_000])
+def test_no_surprise_is_the_rule_of_three(n: int) -> None:
+    found = evidence(tempered(_constant(n, 0, 0.9999)), generator(None))
+    assert found.beta == math.inf
+    rate = float(special.expit(-found.low.at(0.05) * special.logit(0.9999)))
+    assert n * rate == pytest.approx(3.0, rel=0.06)
+
+
+def test_the_ecd_that_goes_with_a_bound() -> None:
+    p, n = 0.99, 500
+    found = evidence(tempered(_constant(n, 2, p)), generator(None))
+    beta = found.low.at(0.05)
+    rate = float(special.expit(-beta * special.logit(p)))
+    assert found.ecd_high.at(0.05) == pytest.approx((rate - (1.0 - p)) * float(special.logit(p)), rel=0.02)
+
+
+def test_the_upper_bound_of_a_lucky_sample_is_not_its_own_spread() -> None:
+    # No surprise among 500 rows of 99.9 %: every row looks the same, and the truth may still be far above.
+    found = _bounds(_constant(500, 0, 0.999)).interval(0.9)
+    rate = 3.0 / 500.0
+    assert found.high == pytest.approx((rate - 0.001) * float(special.logit(0.999)), rel=0.1)
+    assert found.value < 0.0 < found.high
+
+
+def test_bounds_widen_with_the_level_and_hold_the_estimate() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    for predictions in (
+        safecal.bernoulli(rng.random(300) < p, p),
+        _constant(300, 2, 0.99),
+        safecal.gaussian(rng.normal(size=(50, 2)), np.zeros((50, 2)), std=1.0),
+    ):
+        for found in (_bounds(predictions), bounds_from_sums(predictions.summary())):
+            levels = (0.3, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999)
+            intervals = [found.interval(level) for level in levels]
+            temperatures = [found.temperature(level) for level in levels]
+            for chain in (intervals, temperatures):
+                assert all(i.low <= i.value <= i.high for i in chain)
+                for inner, outer in itertools.pairwise(chain):
+                    assert outer.low <= inner.low + 1e-9
+                    assert inner.high <= outer.high + 1e-9
+
+
+def test_an_impossible_outcome_makes_both_bounds_infinite() -> None:
+    predictions = safecal.bernoulli([1, 0, 1], [0.0, 0.4, 0.7])
+    for found in (_bounds(predictions), bounds_from_sums(predictions.summary())):
+        assert (found.interval(0.9).low, found.interval(0.9).high) == (math.inf, math.inf)
+
+
+def test_impossible_rows_of_weight_zero_do_not_count() -> None:
+    weight = np.array([0.0, 1.0, 1.0])
+    predictions = safecal.bernoulli([1, 0, 1], [0.0, 0.4, 0.7])
+    found = bounds(predictions, weight, None, predictions.summary(weight), generator(None))
+    assert math.isfinite(found.interval(0.9).high)
+
+
+def test_from_sums_of_no_rows() -> None:
+    found = bounds_from_sums(safecal.Summary())
+    assert math.isnan(found.interval(0.9).high)
+    assert math.isnan(found.temperature(0.9).value)
+
+
+def test_from_sums_of_extreme_rows() -> None:
+    for y, p in (([0, 0, 1, 1, 1], [1 - 1e-9, 1 - 1e-16, 0.9, 0.9, 1e-300]), ([1, 0], [0.5 + 1e-12, 0.5 - 1e-9])):
+        found = bounds_from_sums(safecal.bernoulli(y, p).summary()).interval(0.95)
+        assert found.low <= found.high
+        assert math.isfinite(found.high)
+
+
+def test_rows_and_sums_agree_where_surprises_are_many() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.beta(2, 1, 5000)
+    predictions = safecal.bernoulli(rng.random(5000) < p, p)
+    a, b = _bounds(predictions).interval(0.95), bounds_from_sums(predictions.summary()).interval(0.95)
+    width = b.high - b.low
+    assert abs(a.low - b.low) < 0.05 * width
+    assert abs(a.high - b.high) < 0.05 * width
+
+
+def test_intervals_together_are_bonferroni() -> None:
+    rng = np.random.default_rng(1)
+    parts = [safecal.bernoulli(rng.random(50) < 0.7, np.full(50, 0.7)).summary() for _ in range(4)]
+    together = intervals_together([*parts, safecal.Summary()], 0.9)
+    for s, interval in zip(parts, together, strict=False):
+        alone = bounds_from_sums(s).interval(1.0 - 0.1 / 4)
+        assert (interval.low, interval.high) == (alone.low, alone.high)
+
+
+@pytest.mark.parametrize("skew", [-1.0, -0.1, 1e-9, 0.3])
+def test_hall_is_undone(skew: float) -> None:
+    for g in (-1.9, 0.0, 0.7, 2.0):
+        t = bent(g, skew)
+        assert t + skew * t * t / 3.0 + skew**2 * t**3 / 27.0 + skew / 6.0 == pytest.approx(g, abs=1e-7)
+
+
+def test_the_temperature_of_an_inverse_temperature() -> None:
+    assert (inverse(0.0), inverse(math.inf), inverse(4.0)) == (math.inf, 0.0, 0.25)
+
+
+def test_scores() -> None:
+    assert score(0.05) == pytest.approx(1.6448536)
+    assert score(0.5) == 0.0
+    assert math.isfinite(score(0.0))
+    assert math.isfinite(score(1.0))
+
+
+def test_a_curve_goes_through_its_points_and_is_monotone_between() -> None:
+    curve = Curve((0.0, 1.0, 2.0, 3.0), (0.0, 0.1, 0.5, 2.0))
+    for s, b in zip(curve.scores, curve.bounds, strict=True):
+        assert curve.at(float(special.ndtr(-s))) == pytest.approx(b, abs=1e-12)
+    grid = [curve.at(float(special.ndtr(-z))) for z in np.linspace(0, 3, 50)]
+    assert (np.diff(grid) >= 0.0).all()
+
+
+def test_a_curve_never_invents_what_lies_beyond_its_points() -> None:
+    curve = Curve((0.5, 1.0, 1.5), (0.0, 0.1, math.inf))
+    assert curve.at(0.4) == 0.0  # before the first point, the first
+    assert curve.at(1e-9) == math.inf  # after the last, the last
+    assert curve.at(float(special.ndtr(-1.2))) == math.inf  # between a number and infinity, infinity
+    assert Curve((0.0,), (0.3,)).at(1e-4) == 0.3
+    assert Curve((0.0, 10.0), (0.3, 0.9)).at(0.05) == 0.9  # too far apart to be interpolated: outward
+
+
+def test_a_curve_of_bounds_that_barely_differ() -> None:
+    assert Curve((0.0, 1.0, 2.0), (0.0, 5e-324, 1e-300)).at(0.1) <= 1e-300

@@ -1,0 +1,260 @@
+"""Two models side by side."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import safecal
+from safecal import Comparison, Difference, compare
+from safecal.errors import FormError, LabelError, RangeError, SafecalError, ShapeError
+
+RNG = np.random.default_rng(13)
+N = 500
+LOG_ODDS = RNG.normal(0, 2, N)
+Y = RNG.random(N) < 1 / (1 + np.exp(-LOG_ODDS))
+HONEST = safecal.bernoulli(Y, logits=LOG_ODDS)
+LOUD = safecal.bernoulli(Y, logits=2 * LOG_ODDS)
+MUTE = safecal.bernoulli(Y, logits=0.3 * LOG_ODDS)
+
+
+def test_values_are_those_of_each_model() -> None:
+    found = compare(LOUD, HONEST)
+    for name in ("ecd", "nll", "brier"):
+        d = getattr(found, name)
+        a, b = getattr(LOUD.summary(), name), getattr(HONEST.summary(), name)
+        assert (d.a, d.b, d.interval.value) == pytest.approx((a, b, a - b), rel=1e-12)
+        assert d.interval.low < d.interval.value < d.interval.high
+
+
+def test_plain_t_where_nothing_is_skewed() -> None:
+    # Differences +c and -c in equal number around a mean, at 200 rows: Hall's correction vanishes with the skewness.
+    d = np.tile([0.3, -0.1], 150)
+    found = compare(*_gaussians(d))
+    low, high = stats.t.interval(0.95, 299, d.mean(), d.std(ddof=1) / math.sqrt(300))
+    assert (found.nll.interval.low, found.nll.interval.high) == pytest.approx((low, high), rel=1e-6)
+    assert found.nll.p_value == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue, rel=1e-6)
+    assert found.nll.statistic == pytest.approx(stats.ttest_1samp(d, 0.0).statistic)
+    assert found.brier is None
+
+
+def _gaussians(d: np.ndarray) -> tuple[safecal.Predictions, safecal.Predictions]:
+    """Return two predictions whose surprisals, and excesses, differ by ``d``."""
+    x = np.sqrt(2 * (d - d.min()))
+    return safecal.gaussian(x, np.zeros(len(d)), std=1.0), safecal.gaussian(
+        x, x - math.sqrt(-2 * d.min()), std=1.0
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [30, 199, 200, 400])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_interval_and_test_agree(n: int, level: float) -> None:
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        d = rng.exponential(size=n) - 1 + rng.normal(0, 0.3)
+        found = compare(*_gaussians(d), level=level).nll
+        excluded = not found.interval.low <= 0.0 <= found.interval.high
+        assert found.shown == excluded == (found.p_value < 1 - level)
+
+
+def test_a_model_against_itself_is_no_difference() -> None:
+    for other in (HONEST, safecal.bernoulli(Y, 1 / (1 + np.exp(-LOG_ODDS)))):
+        found = compare(HONEST, other)
+        for d in (found.ecd, found.nll, found.brier):
+            assert d.interval.value == pytest.approx(0.0, abs=1e-12)
+            assert d.p_value > 0.05
+        assert found.verdict == "No difference is shown, neither in NLL nor in over-confidence."
+
+
+def test_swapping_changes_signs_alone() -> None:
+    one, two = compare(LOUD, HONEST), compare(HONEST, LOUD)
+    for d, e in ((one.ecd, two.ecd), (one.nll, two.nll), (one.brier, two.brier)):
+        assert (d.a, d.b, d.p_value) == pytest.approx((e.b, e.a, e.p_value))
+        at, to = d.interval, e.interval
+        assert (at.value, at.low, at.high) == pytest.approx((-to.value, -to.high, -to.low))
+
+
+def test_clusters_of_one_row_are_rows() -> None:
+    plain, one = compare(LOUD, HONEST), compare(LOUD, HONEST, cluster=np.arange(N))
+    assert (plain.ecd.interval.low, plain.ecd.p_value) == (one.ecd.interval.low, one.ecd.p_value)
+    assert one.clusters == N
+    assert "500 clusters" in repr(one)
+
+
+def test_clusters_of_copies_widen_the_interval() -> None:
+    tracks = np.repeat(np.arange(N), 9)
+    nine = [safecal.bernoulli(np.repeat(Y, 9), logits=np.repeat(c * LOG_ODDS, 9)) for c in (2.0, 1.0)]
+    wide, plain = compare(*nine, cluster=tracks).ecd.interval, compare(LOUD, HONEST).ecd.interval
+    assert (wide.low, wide.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
+
+
+def test_weight_zero_is_no_row_and_scale_is_nothing() -> None:
+    w = RNG.integers(0, 3, N) / 2
+    some = compare(LOUD, HONEST, sample_weight=w).nll
+    few = compare(
+        *(safecal.bernoulli(Y[w > 0], logits=c * LOG_ODDS[w > 0]) for c in (2, 1)), sample_weight=w[w > 0]
+    ).nll
+    assert (some.interval.low, some.p_value) == pytest.approx((few.interval.low, few.p_value), rel=1e-10)
+    more = compare(LOUD, HONEST, sample_weight=2.0**60 * w).nll
+    assert more == some
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "pattern"),
+    [
+        (LOUD, HONEST, r"b has lower NLL \(.*\) and is less over-confident \(ECD .* for a, .* for b\)\."),
+        (HONEST, LOUD, r"a has lower NLL \(.*\) and is less over-confident"),
+        (LOUD, MUTE, r"b is less over-confident \(.*\); no difference in NLL is shown\."),
+        (HONEST, MUTE, r"b is more under-confident \(.*\): its NLL is higher"),
+        (MUTE, safecal.bernoulli(Y, logits=0.01 * LOG_ODDS), r"a has lower NLL \(.*\) though it is more under-conf"),
+    ],
+)
+def test_the_verdict_reads_both(a: safecal.Predictions, b: safecal.Predictions, pattern: str) -> None:
+    verdict = compare(a, b).verdict
+    assert re.search(pattern, verdict), verdict
+    assert "ECD" in verdict
+
+
+def _written(ecd: tuple[float, float, float], nll: tuple[float, float, float] | None) -> str:
+    def difference(a: float, b: float, p: float) -> Difference:
+        return Difference(a, b, safecal.Interval(a - b, -9.0, 9.0, 0.95, "by hand"), 0.0, p)
+
+    return Comparison(9, None, 0, 0, difference(*ecd), None if nll is None else difference(*nll), None).verdict
+
+
+@pytest.mark.parametrize(
+    ("ecd", "nll", "words"),
+    [
+        (
+            (0.3, 0.0, 0.01),
+            (0.5, 0.6, 0.01),
+            "b is less over-confident (*) only because it says less: its NLL is higher (*).",
+        ),
+        ((0.0, 0.3, 0.01), (0.5, 0.6, 0.01), "a has lower NLL (*) and is less over-confident (*)."),
+        ((-0.1, -0.3, 0.01), (0.6, 0.5, 0.01), "b has lower NLL (*) though it is more under-confident (*)."),
+        ((-0.1, -0.3, 0.01), (0.5, 0.6, 0.01), "b is more under-confident (*): its NLL is higher (*)."),
+        ((0.3, 0.0, 0.01), (0.5, 0.6, 0.5), "b is less over-confident (*); no difference in NLL is shown."),
+        ((0.3, 0.0, 0.5), (0.5, 0.6, 0.01), "a has lower NLL (*); no difference in over-confidence is shown."),
+        ((0.3, 0.0, 0.5), (0.5, 0.6, 0.5), "No difference is shown, neither in NLL nor in over-confidence."),
+        ((0.3, 0.0, 0.01), None, "b is less over-confident (*); without NLL nothing says which is better."),
+        ((0.3, 0.0, 0.5), None, "No difference in over-confidence is shown; without NLL nothing says which is better."),
+    ],
+)  # fmt: skip
+def test_every_sentence(ecd: tuple[float, float, float], nll: tuple[float, float, float] | None, words: str) -> None:
+    assert re.sub(r"\([^)]*\)", "(*)", _written(ecd, nll)) == words
+
+
+def test_what_one_model_called_impossible_is_infinite() -> None:
+    y, good, bad = [1, 0, 1, 1], [0.9, 0.2, 0.6, 0.7], [0.9, 0.2, 0.6, 0.0]
+    found = compare(safecal.bernoulli(y, bad), safecal.bernoulli(y, good))
+    assert (found.n_impossible_a, found.n_impossible_b) == (1, 0)
+    assert (found.ecd.interval.low, found.nll.interval.value, found.nll.p_value) == (math.inf, math.inf, 0.0)
+    assert math.isfinite(found.brier.interval.value)
+    assert found.verdict.startswith("a called impossible what happened in 1 row. b has lower NLL")
+    back = compare(safecal.bernoulli(y, good), safecal.bernoulli(y, bad))
+    assert back.ecd.interval.high == -math.inf
+    assert back.verdict.startswith("b called impossible")
+    for result in (found, back):
+        assert Comparison.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False))) == result
+        assert "nan" not in repr(result).lower()
+        assert max(map(len, repr(result).splitlines())) < 80
+
+
+def test_what_both_called_impossible_stands_apart() -> None:
+    y = np.append(Y, [True, True])
+    loud, honest = (1 / (1 + np.exp(-c * LOG_ODDS)) for c in (2, 1))
+    both = compare(safecal.bernoulli(y, np.append(loud, [0, 0.5])), safecal.bernoulli(y, np.append(honest, [0.5, 0])))
+    assert (both.n_impossible_a, both.n_impossible_b) == (1, 1)
+    assert both.ecd.a == both.ecd.b == math.inf
+    assert both.ecd.interval.value == pytest.approx(compare(LOUD, HONEST).ecd.interval.value)
+    assert "a and b called impossible what happened in 1 and 1 rows" in both.verdict
+    none = compare(safecal.bernoulli([1], [0.0]), safecal.bernoulli([1], [0.0]))
+    assert (none.nll.interval.value, none.nll.interval.low, none.nll.p_value) == (0.0, -math.inf, 1.0)
+
+
+def test_an_impossible_row_of_weight_zero_does_not_count() -> None:
+    found = compare(safecal.bernoulli([1, 0, 1], [0.0, 0.3, 0.6]), HONEST_THREE, sample_weight=[0, 1, 1])
+    assert found.n_impossible_a == 0
+    assert math.isfinite(found.ecd.interval.value)
+
+
+HONEST_THREE = safecal.bernoulli([1, 0, 1], [0.5, 0.2, 0.7])
+
+
+def test_one_row_and_equal_differences_are_defined() -> None:
+    one = compare(safecal.bernoulli([1], [0.9]), safecal.bernoulli([1], [0.6]))
+    assert (one.nll.interval.low, one.nll.interval.high, one.nll.p_value) == (-math.inf, math.inf, 1.0)
+    for n, low in ((5, -math.inf), (7, math.log(0.6 / 0.9))):  # by their signs alone, five are too few
+        same = compare(safecal.bernoulli([1] * n, [0.9] * n), safecal.bernoulli([1] * n, [0.6] * n))
+        assert same.nll.p_value == 2.0 ** (1 - n)
+        assert same.nll.interval.low == pytest.approx(low)
+        assert same.nll.interval.method == "sign test: every difference is the same"
+    none = compare(safecal.bernoulli([1] * 5, [0.9] * 5), safecal.bernoulli([1] * 5, [0.9] * 5))
+    assert (none.nll.p_value, none.nll.interval.low, none.nll.interval.high) == (1.0, 0.0, 0.0)
+
+
+def test_the_largest_floats_do_not_overflow() -> None:
+    y = [0, 0, 1]
+    found = compare(safecal.bernoulli(y, logits=[1e308, 1e308, 1.0]), safecal.bernoulli(y, logits=[1.0, -1.0, 1.0]))
+    assert found.nll.interval.value == pytest.approx(1e308 / 1.5)
+    assert max(map(len, repr(found).splitlines())) < 80
+
+
+def test_unnormalised_densities_have_ecd_alone() -> None:
+    x = RNG.normal(size=50)
+
+    def model(s: float) -> safecal.Predictions:
+        return safecal.density(
+            x, log_density=lambda v: -0.5 * (v / s) ** 2, sampler=lambda rng: s * rng.normal(size=50), rng=1
+        )
+
+    models = [model(0.5), model(1.0)]
+    found = compare(*models)
+    assert found.nll is None
+    assert found.brier is None
+    assert "without NLL" in found.verdict
+    assert Comparison.from_dict(found.to_dict()) == found
+    assert compare(models[0], safecal.gaussian(x, np.zeros(50), std=1.0)).nll is None
+
+
+def test_families_of_one_kind_compare() -> None:
+    p = 1 / (1 + np.exp(-LOG_ODDS))
+    two = safecal.categorical(Y.astype(int), np.stack([1 - p, p], axis=1))
+    assert compare(LOUD, two).ecd.interval.value == pytest.approx(compare(LOUD, HONEST).ecd.interval.value)
+
+
+def test_what_happened_must_be_the_same() -> None:
+    with pytest.raises(LabelError, match=r"`b` must have the same `y_true` as `a`; got .* at row 1 \(1 of 3 rows\)"):
+        compare(HONEST_THREE, safecal.bernoulli([1, 1, 1], [0.5, 0.5, 0.5]))
+    with pytest.raises(ShapeError, match="as many rows"):
+        compare(HONEST_THREE, HONEST)
+    with pytest.raises(LabelError, match="`x_true`"):
+        compare(safecal.gaussian([0.0], [0.0], std=1.0), safecal.gaussian([1.0], [0.0], std=1.0))
+    with pytest.raises(ShapeError, match="same shape"):
+        compare(safecal.gaussian([0.0], [0.0], std=1.0), safecal.gaussian([[0.0, 1.0]], [[0.0, 0.0]], std=1.0))
+    with pytest.raises(FormError, match="same kind of outcome"):
+        compare(safecal.bernoulli([1], [0.5]), safecal.gaussian([0.0], [0.0], std=1.0))
+    with pytest.raises(FormError, match="`b` must be predictions; got a list"):
+        compare(HONEST, [0.5])
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.1, math.nan, "0.95", True])
+def test_level_lies_between(level: object) -> None:
+    with pytest.raises(RangeError, match="`level` must lie strictly between 0 and 1"):
+        compare(LOUD, HONEST, level=level)
+    assert issubclass(RangeError, SafecalError)
+
+
+def test_documents_and_html() -> None:
+    found = compare(LOUD, HONEST)
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["kind"] == "safecal.comparison"
+    assert document["verdict"] == found.verdict
+    assert Comparison.from_dict(document) == found
+    page = found._repr_html_()
+    assert "<td" in page
+    assert "&lt; 0.0001" in page
+    assert max(map(len, repr(found).splitlines())) < 80

@@ -1,0 +1,251 @@
+"""One decision rule, each branch of it, and the reason in words."""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special
+
+import safecal
+from safecal import Interval, Verdict
+from safecal.verdict import SAFE, UNDETERMINED, UNSAFE, _decide, _rows_needed
+
+
+def _interval(low: float, high: float) -> Interval:
+    return Interval((low + high) / 2.0, low, high, 0.95, "made up")
+
+
+@pytest.mark.parametrize(
+    ("ecd", "temperature", "decision"),
+    [
+        ((-0.02, 0.05), (0.9, 1.2), SAFE),
+        ((-0.02, 0.10), (0.9, 1.5), SAFE),  # at the limits
+        ((-0.9, -0.1), (0.1, 0.5), SAFE),  # under-confident is safe
+        ((0.01, 0.05), (1.1, 1.4), SAFE),  # over-confident, within both limits
+        ((0.11, 0.30), (1.1, 1.4), UNSAFE),  # nats alone
+        ((0.01, 0.05), (1.51, 2.0), UNSAFE),  # temperature alone
+        ((0.11, 0.30), (1.6, 3.0), UNSAFE),
+        ((-0.02, 0.12), (0.9, 1.2), UNDETERMINED),  # ECD not ruled out
+        ((-0.02, 0.05), (0.9, 1.6), UNDETERMINED),  # temperature not ruled out
+        ((0.09, 0.30), (1.4, 3.0), UNDETERMINED),
+        ((-0.02, 0.05), (0.0, math.inf), UNDETERMINED),
+        ((math.inf, math.inf), (0.9, 1.2), UNSAFE),
+    ],
+)
+def test_the_rule(ecd: tuple[float, float], temperature: tuple[float, float], decision: str) -> None:
+    assert _decide(_interval(*ecd), _interval(*temperature), 0.1, 1.5) == decision
+
+
+def test_without_a_temperature_nats_decide() -> None:
+    assert _decide(_interval(-0.02, 0.05), None, 0.1, 1.5) == SAFE
+    assert _decide(_interval(0.2, 0.3), None, 0.1, 1.5) == UNSAFE
+    assert _decide(_interval(0.0, 0.3), None, 0.1, 1.5) == UNDETERMINED
+
+
+def test_the_readings_of_the_paper_agree_with_the_default_limit() -> None:
+    """The paper calls an ECD of .060 safe, and .163 and .477 a cause for concern; 0.1 nat lies between."""
+    limit = safecal.evaluate([0, 1], [0.2, 0.7]).threshold
+    assert 0.060 < limit < 0.163 < 0.477
+    for published, decision in ((0.060, SAFE), (0.163, UNSAFE), (0.477, UNSAFE)):
+        assert _decide(Interval(published, published, published, 0.95, ""), None, limit, 1.5) == decision
+
+
+def _calibrated(n: int, seed: int, spread: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, spread, n)
+    return rng.random(n) < special.expit(logits), logits
+
+
+def test_a_verdict_says_why() -> None:
+    y, logits = _calibrated(3000, 0)
+    safe = safecal.evaluate(y, logits=logits).verdict
+    assert safe.decision == SAFE
+    assert "is ruled out at 95 % confidence" in safe.reason
+    assert "its logits are at most" in safe.reason
+    assert str(safe) == f"SAFE: {safe.reason}"
+    unsafe = safecal.evaluate(y, logits=3 * logits).verdict
+    assert unsafe.decision == UNSAFE
+    assert unsafe.reason.startswith("the model is over-confident: ECD is at least ")
+    assert unsafe.unsafe_in
+    assert unsafe.direction == "over-confident"
+    few = safecal.evaluate(y[:10], logits=logits[:10]).verdict
+    assert few.decision == UNDETERMINED
+    assert "the data cannot tell" in few.reason
+    assert few.rows_needed is None or "more row" in few.reason
+    for verdict in (safe, unsafe, few):
+        assert verdict.reason.endswith(".")
+        assert Verdict.from_dict(verdict.to_dict()) == verdict
+
+
+def test_temperature_catches_what_nats_miss() -> None:
+    # Small logits, twice too large: few nats, yet wrong on the model's own scale.
+    y, logits = _calibrated(40_000, 1, spread=0.4)
+    result = safecal.evaluate(y, logits=2 * logits)
+    assert result.interval.high < 0.1
+    assert result.verdict.decision == UNSAFE
+    assert "its logits are at least" in result.verdict.reason
+    assert result.judge(max_temperature=5.0).decision == SAFE
+
+
+def test_other_limits_other_decisions() -> None:
+    y, logits = _calibrated(3000, 2)
+    result = safecal.evaluate(y, logits=1.3 * logits)
+    assert result.judge(threshold=10.0, max_temperature=10.0).decision == SAFE
+    assert result.judge(threshold=1e-4, max_temperature=1.01).decision == UNSAFE
+    assert result.judge(threshold=result.ecd, max_temperature=10.0).decision == UNDETERMINED
+
+
+def test_states_are_allowed_the_threshold_in_each_dimension() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(0, 1.0, (4000, 6))
+    result = safecal.gaussian(1.08 * x, np.zeros((4000, 6)), std=1.0).evaluate()
+    assert result.ecd > 0.3  # beyond 0.1 nat, within 6 times 0.1
+    assert result.verdict.decision == SAFE
+    assert "beyond 0.6 nat" in result.verdict.reason
+    assert "covariances are" in result.verdict.reason
+    assert safecal.gaussian(1.5 * x, np.zeros((4000, 6)), std=1.0).evaluate().verdict.decision == UNSAFE
+
+
+@pytest.mark.parametrize("certain", [1, 2])
+def test_certainty_is_never_safe(certain: int) -> None:
+    y, logits = _calibrated(5000, 4)
+    p = special.expit(logits)
+    y[:certain], p[:certain] = 1, 1.0
+    result = safecal.evaluate(y, p)
+    assert result.n_certain == certain
+    assert result.verdict.decision == UNDETERMINED
+    assert "exactly 0 or 1" in result.verdict.reason
+    assert result.verdict.rows_needed is None
+    assert safecal.evaluate(y, p, clip=1e-6).verdict.decision == SAFE
+    assert safecal.evaluate(y, logits=np.where(p == 1.0, 1.0, 4.0) * logits).verdict.decision == UNSAFE
+
+
+def test_certainty_does_not_hide_over_confidence() -> None:
+    y, logits = _calibrated(3000, 5)
+    p = special.expit(4 * logits)
+    y[0], p[0] = 1, 1.0
+    assert safecal.evaluate(y, p).verdict.decision == UNSAFE
+
+
+def test_an_impossible_outcome_is_unsafe() -> None:
+    y, logits = _calibrated(3000, 6)
+    p = special.expit(logits)
+    y[7], p[7] = 1, 0.0
+    verdict = safecal.evaluate(y, p).verdict
+    assert verdict.decision == UNSAFE
+    assert verdict.n_impossible == 1
+    assert verdict.reason == "1 outcome happened to which the model had given probability 0."
+    y[8], p[8] = 0, 1.0
+    assert safecal.evaluate(y, p).verdict.reason.startswith("2 outcomes happened")
+
+
+def test_saying_nothing_is_safe_and_uninformative() -> None:
+    rng = np.random.default_rng(7)
+    verdict = safecal.evaluate(rng.integers(0, 2, 500), np.full(500, 0.5)).verdict
+    assert verdict.decision == SAFE
+    assert verdict.uninformative
+    assert "says almost nothing" in verdict.reason
+    assert safecal.evaluate(rng.integers(0, 3, 500), np.full((500, 3), 1 / 3)).verdict.uninformative
+    y, logits = _calibrated(500, 8)
+    assert not safecal.evaluate(y, logits=logits).verdict.uninformative
+    states = safecal.gaussian(rng.normal(size=50), np.zeros(50), std=100.0).evaluate()
+    assert not states.verdict.uninformative
+
+
+def test_five_rows_prove_nothing() -> None:
+    assert safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8]).verdict.decision == UNDETERMINED
+    assert safecal.evaluate([1], [0.9]).verdict.decision == UNDETERMINED
+
+
+def test_surprise_free_sharp_predictions_need_many_rows() -> None:
+    # With 99 % claimed and no surprise in 50 rows, a rate of 6 % is not ruled out: the rule of three.
+    assert safecal.evaluate(np.ones(50), np.full(50, 0.99)).verdict.decision == UNDETERMINED
+    assert safecal.evaluate(np.ones(3000), np.full(3000, 0.99)).verdict.decision == SAFE
+
+
+@pytest.mark.parametrize(("factor", "decision"), [(1.0, SAFE), (1.25, SAFE), (3.0, UNSAFE)])
+def test_the_number_of_rows_that_would_decide_does(factor: float, decision: str) -> None:
+    decided, asked = 0, 0
+    for seed in range(6):
+        y, logits = _calibrated(120, 100 + seed)
+        verdict = safecal.evaluate(y, logits=factor * logits, bins=None).verdict
+        if verdict.decision != UNDETERMINED or verdict.rows_needed is None or verdict.rows_needed > 20_000:
+            continue
+        asked += 1
+        y, logits = _calibrated(120 + 2 * verdict.rows_needed, 200 + seed)
+        decided += safecal.evaluate(y, logits=factor * logits, bins=None).verdict.decision == decision
+    assert decided >= asked / 2
+    assert asked > 0 or factor == 3.0
+
+
+def test_rows_needed_shrink_with_the_room_to_the_limit() -> None:
+    s = safecal.bernoulli([0, 1] * 50, [0.3, 0.7] * 50).summary()
+    t = Interval(1.0, 0.8, 1.2, 0.95, "")
+    near, far = (_rows_needed(s, Interval(v, v - 0.1, v + 0.1, 0.95, ""), t, 0.1, 1.5) for v in (0.09, 0.02))
+    assert near is not None
+    assert far is not None
+    assert near > 10 * far
+    assert far == pytest.approx(100 * ((0.1 / 0.08) ** 2 - 1), abs=1)
+    assert _rows_needed(s, Interval(0.1, 0.0, 0.2, 0.95, ""), t, 0.1, 1.5) is None  # no number would
+
+
+def test_over_confidence_in_one_group_is_named() -> None:
+    y, logits = _calibrated(6000, 9)
+    group = np.arange(6000) % 3
+    scale = np.where(group == 2, 4.0, 0.8)
+    verdict = safecal.evaluate(y, logits=scale * logits, by={"site": np.array(["a", "b", "c"])[group]}).verdict
+    assert "site c" in verdict.unsafe_in
+    assert "site a" not in verdict.unsafe_in
+    assert verdict.worst is not None
+
+
+# Real predictions
+
+
+def _column(path: Path, name: str) -> np.ndarray:
+    with path.open(newline="") as file:
+        return np.array([row[name] for row in csv.DictReader(file)])
+
+
+@pytest.mark.parametrize("name", ["wideresnet-16-4-cifar-10", "densenet-bc-100-cifar-100"])
+def test_image_classifiers_are_unsafe(shared_data: Path, name: str) -> None:
+    with np.load(shared_data / "cifar" / f"{name}.npz") as file:
+        verdict = safecal.evaluate(file["ground_truth"], file["predictions"]).verdict
+    assert verdict.decision == UNSAFE
+    assert verdict.temperature.low > 1.5
+
+
+def test_a_toxicity_model_is_unsafe(shared_data: Path) -> None:
+    path = shared_data / "toxicity" / "bilstm_tweets.csv"
+    y, logits = _column(path, "y").astype(int), _column(path, "logit").astype(float)
+    assert safecal.evaluate(y, logits=logits).verdict.decision == UNSAFE
+
+
+def _games(shared_data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    path = shared_data / name
+    p, y = _column(path, "prob1").astype(float), _column(path, "prob1_outcome").astype(float)
+    return y[y != 0.5].astype(int), p[y != 0.5]
+
+
+def test_baseball_forecasts_are_safe(shared_data: Path) -> None:
+    y, p = _games(shared_data, "baseball/mlb_games.csv")
+    assert safecal.evaluate(y, p).verdict.decision == SAFE
+
+
+def test_football_forecasts_with_logits_doubled_are_not_safe(shared_data: Path) -> None:
+    y, p = _games(shared_data, "football/nfl_games.csv")
+    doubled = safecal.evaluate(y, logits=2.0 * special.logit(p))
+    assert doubled.verdict.decision == UNSAFE
+    plain = safecal.evaluate(y, p).verdict
+    assert plain.decision != UNSAFE
+    assert plain.temperature.value < doubled.temperature.value / 1.9
+
+
+def test_naive_bayes_is_unsafe_for_impossible_outcomes(shared_data: Path) -> None:
+    path = shared_data / "cells" / "segment_naive_bayes.csv"
+    y, p = _column(path, "Class"), _column(path, ".pred_poor").astype(float)
+    verdict = safecal.evaluate(y, p, pos_label="poor").verdict
+    assert verdict.decision == UNSAFE
+    assert verdict.reason.startswith("4 outcomes happened")
