@@ -1,12 +1,12 @@
 """The front door: from what a caller has to everything about it."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._checks.columns import clusters, fraction, positive, weights
-from ._types import AnyArray, ArrayLike, FloatArray, Labels
+from ._types import AnyArray, ArrayLike, FloatArray, Labels, Rows
 from .bins import Bins
 from .evaluation import Evaluation
 from .families.classifier import classifier
@@ -14,12 +14,13 @@ from .families.predictions import Predictions
 from .histogram import CELLS, Histogram, counted
 from .inference.calibration import calibration_test, generator
 from .inference.intervals import bounds as bounds_of
-from .reliability import Reliability, assess_reliability
+from .reliability import assess_reliability
+from .scored import Scored
 from .summary import Summary
 from .table import Table
-from .tabulate import bins_for, by_bin, by_group, tabulate
+from .tabulate import bins_for, by_bin, by_group, sweep
 
-__all__ = ["evaluate", "evaluate_predictions"]
+__all__ = ["Gathered", "evaluate", "evaluate_predictions", "gather", "most_entropy"]
 
 
 def evaluate(
@@ -153,62 +154,74 @@ def evaluate_predictions(
     fraction(level, "level")
     weight = weights(sample_weight, predictions.n, predictions.outcome)
     codes = None if cluster is None else clusters(cluster, predictions.n, predictions.outcome)
-    summary, binned, grouped = _tables(predictions, weight, bins, bin_on, strategy, by)
+    edges = _edges(predictions, bins, bin_on, strategy)
+    sums = gather(predictions, weight, edges, by)
     source = generator(rng)
+    reliability = None
+    if edges is not None and predictions.binned_by_default:
+        reliability = assess_reliability(
+            predictions, bins=edges[0], bin_on=edges[1], sample_weight=sample_weight, rng=source
+        )
     return Evaluation(
         predictions.family,
         predictions.dimension,
-        predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf,
-        summary,
-        binned,
-        grouped,
-        *_spread(predictions, weight),
-        _reliability(predictions, binned, sample_weight, source),
+        most_entropy(predictions),
+        *sums,
+        reliability,
         calibration_test(predictions, cluster=cluster, sample_weight=sample_weight, rng=source),
-        bounds_of(predictions, weight, codes, summary, source),
+        bounds_of(predictions, weight, codes, sums.summary, source),
         float(threshold),
         float(max_temperature),
         float(level),
     )
 
 
-def _tables(
-    predictions: Predictions,
-    weight: AnyArray | None,
-    bins: int | Bins | str | None,
-    bin_on: str | None,
-    strategy: str,
-    by: ArrayLike | None,
-) -> tuple[Summary, Table | None, Table | None]:
+def most_entropy(predictions: Predictions) -> float:
+    """Return the entropy of a prediction that says nothing; infinite for states and densities."""
+    return predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
+
+
+def _edges(
+    predictions: Predictions, bins: int | Bins | str | None, bin_on: str | None, strategy: str
+) -> tuple[Bins, str] | None:
     if isinstance(bins, str) and bins == "auto":
         wanted = predictions.binned_by_default or bin_on is not None or strategy != "uniform"
         bins = 10 if wanted else None
-    splits = []
-    if bins is not None:
-        splits.append(by_bin(predictions, *bins_for(predictions, bins, bin_on, strategy)))
+    return None if bins is None else bins_for(predictions, bins, bin_on, strategy)
+
+
+class Gathered(NamedTuple):
+    """All that one pass over the rows gives an evaluation."""
+
+    summary: Summary
+    bins: Table | None
+    groups: Table | None
+    histogram: Histogram
+    n_certain: int
+
+
+def gather(
+    predictions: Predictions, weight: AnyArray | None, edges: tuple[Bins, str] | None, by: ArrayLike | None
+) -> Gathered:
+    """Sum the rows: all, by bin and by group; see how the excess is spread, and how many predictions are certain."""
+    splits = [] if edges is None else [by_bin(predictions, *edges)]
     if by is not None:
         splits.append(by_group(predictions, by))
-    if not splits:
-        return predictions.summary(weight), None, None
-    tables = tabulate(predictions, splits, weight)
-    return tables[0].total, tables[0] if bins is not None else None, tables[-1] if by is not None else None
-
-
-def _reliability(
-    predictions: Predictions, table: Table | None, sample_weight: ArrayLike | None, rng: np.random.Generator
-) -> Reliability | None:
-    if table is None or table.bins is None or not predictions.binned_by_default:
-        return None
-    return assess_reliability(predictions, bins=table.bins, bin_on=table.name, sample_weight=sample_weight, rng=rng)
-
-
-def _spread(predictions: Predictions, weight: AnyArray | None) -> tuple[Histogram, int]:
-    """Return how the excess is spread, and how many predictions are certain."""
-    total: FloatArray = np.zeros((CELLS, 2))
+    cells: FloatArray = np.zeros((CELLS, 2))
     certain = 0
-    for rows in predictions.row_blocks():
-        scored, w = predictions.weighted(rows, weight)
-        total = total + counted(scored, w)
+
+    def see(scored: Scored, w: FloatArray | None, rows: Rows) -> None:
+        nonlocal cells, certain
+        cells = cells + counted(scored, w)
         if predictions.discrete and scored.entropy is not None and (scored.entropy == 0.0).any():
             certain += int(np.isinf(predictions.gaps(rows)).all(axis=1).sum())
-    return Histogram(tuple(map(float, total[:, 0])), tuple(map(float, total[:, 1]))), certain
+
+    summary, tables = sweep(predictions, splits, weight, see)
+    histogram = Histogram(tuple(map(float, cells[:, 0])), tuple(map(float, cells[:, 1])))
+    return Gathered(
+        summary,
+        None if edges is None else tables[0],
+        None if by is None else tables[-1],
+        histogram,
+        certain,
+    )

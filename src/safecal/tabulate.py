@@ -18,7 +18,7 @@ from .scored import Scored
 from .summary import Summary, summaries, summed
 from .table import Table, bin_keys
 
-__all__ = ["Split", "bins_for", "by_bin", "by_group", "tabulate"]
+__all__ = ["Split", "bins_for", "binned_values", "by_bin", "by_group", "sweep", "tabulate"]
 
 
 @final
@@ -35,23 +35,42 @@ class Split:
     table: Callable[[tuple[Summary, ...]], Table]
 
 
-def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> list[Table]:
-    """Sum the rows by the keys of each split. Rows whose first keys are known beforehand are scored in their order."""
-    first, *others = splits
-    totals: list[FloatArray] = [np.zeros(())] * len(splits)
+See = Callable[[Scored, FloatArray | None, Rows], None]  # scored rows, their weights, which rows they are
+
+
+def sweep(
+    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, see: See | None = None
+) -> tuple[Summary, list[Table]]:
+    """Sum all rows, and the rows by the keys of each split, in one pass; ``see`` is shown every block.
+
+    Rows whose first keys are known beforehand are scored in their order.
+    """
+    first = splits[0] if splits else None
+    totals: list[FloatArray] = [np.zeros(())] * max(len(splits), 1)
     for rows in predictions.row_blocks():
-        known = first.before(rows)
-        if known is None:
+        known = None if first is None else first.before(rows)
+        where: Rows = rows
+        if first is None or known is None:
             scored, w = predictions.weighted(rows, weight)
-            sums = [summed(scored, w, s.index(scored, rows), s.size) for s in splits]
+            sums = [summed(scored, w, s.index(scored, rows), s.size) for s in splits] or [summed(scored, w)]
         else:
             order, sorted_runs = runs(known, first.size)
-            numbers = rows.start + order
-            scored, w = predictions.weighted(numbers, weight)
+            where = rows.start + order
+            scored, w = predictions.weighted(where, weight)
             sums = [summed(scored, w, sorted_runs, first.size)]
-            sums += [summed(scored, w, s.index(scored, numbers), s.size) for s in others]
+            sums += [summed(scored, w, s.index(scored, where), s.size) for s in splits[1:]]
+        if see is not None:
+            see(scored, w, where)
         totals = [total + new for total, new in zip(totals, sums, strict=True)]
-    return [split.table(summaries(total)) for split, total in zip(splits, totals, strict=True)]
+    if first is None:
+        return summaries(totals[0])[0], []
+    tables = [split.table(summaries(total)) for split, total in zip(splits, totals, strict=True)]
+    return tables[0].total, tables
+
+
+def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> list[Table]:
+    """Sum the rows by the keys of each split."""
+    return sweep(predictions, splits, weight)[1]
 
 
 def bins_for(predictions: Predictions, bins: int | Bins | str, bin_on: str | None, strategy: str) -> tuple[Bins, str]:
@@ -69,11 +88,12 @@ def bins_for(predictions: Predictions, bins: int | Bins | str, bin_on: str | Non
         hint = "for edges pass `bins=Bins.from_edges(edges)`."
         raise fail(BinsError, "bins", "must be a number of bins or a Bins", got=show(bins), hint=hint)
     if strategy == "quantile":
-        return Bins.quantile(np.concatenate([_values(s, on) for s in predictions.blocks()]), int(bins)), on
+        return Bins.quantile(np.concatenate([binned_values(s, on) for s in predictions.blocks()]), int(bins)), on
     return Bins.uniform(int(bins), *predictions.bin_range(on)), on
 
 
-def _values(scored: Scored, bin_on: str) -> FloatArray:
+def binned_values(scored: Scored, bin_on: str) -> FloatArray:
+    """Return the column that rows are binned on."""
     column = {"probability": scored.predicted, "confidence": scored.confidence, "entropy": scored.entropy}[bin_on]
     if column is None:
         raise UnavailableError(f"rows cannot be binned on {bin_on}: these predictions have none.")
@@ -87,7 +107,7 @@ def by_bin(predictions: Predictions, bins: Bins, bin_on: str) -> Split:
 
     def index(scored: Scored, rows: Rows) -> IndexArray:
         # Rows that sum to 1 up to rounding have entropies that exceed their own bound by as much.
-        values = np.minimum(_values(scored, bin_on), most)
+        values = np.minimum(binned_values(scored, bin_on), most)
         if bin_on == "entropy" and math.isfinite(high):  # the last digit of an entropy may exceed its own bound
             slack = 1e-12 * max(abs(low), abs(high))
             values = np.where((values > high) & (values <= high + slack), high, values)

@@ -11,7 +11,7 @@ from ..errors import InputError, MissingValueError, OptionError, RangeError, Sha
 from .arrays import as_array, as_numbers, is_missing, refuse
 from .message import fail, same_rows, show
 
-__all__ = ["choice", "clusters", "fraction", "group_codes", "positive", "weights", "whole_number"]
+__all__ = ["choice", "clusters", "fraction", "group_codes", "one_cluster", "positive", "weights", "whole_number"]
 
 _LEAST, _MOST = 1e-75, 1e75
 
@@ -105,11 +105,14 @@ def clusters(cluster: ArrayLike, n: int, reference: str = "y_true") -> tuple[Ind
     """Return for each row the number of its cluster, and how many clusters there are; one alone is an error."""
     keys, codes = _one_column(cluster, "cluster", n, reference)
     if len(keys) < 2:
-        hint = (
-            "one track alone has no test of this kind; test its innovations (NIS), which do not depend on each other."
-        )
-        raise fail(ShapeError, "cluster", "must name at least two clusters", got=f"{len(keys)}", hint=hint)
+        raise one_cluster(len(keys))
     return codes, len(keys)
+
+
+def one_cluster(count: int) -> InputError:
+    """Build the error for clusters that are too few."""
+    hint = "one track alone has no test of this kind; test its innovations (NIS), which do not depend on each other."
+    return fail(ShapeError, "cluster", "must name at least two clusters", got=f"{count}", hint=hint)
 
 
 def choice(value: Any, name: str, choices: Sequence[str], *, hint: str | None = None) -> str:

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from scipy import special
 
-from .._checks.columns import choice, clusters, weights
+from .._checks.columns import choice, clusters, one_cluster, weights
 from .._checks.message import fail
-from .._types import AnyArray, ArrayLike
+from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import OptionError, UnavailableError
 from ..families.predictions import Predictions
 from ..summary import Summary
@@ -155,7 +155,15 @@ def _by_cluster(
             got=f"{method!r} {'with' if cluster is not None else 'without'} `cluster`",
         )  # fmt: skip
     codes, size = clusters(cluster, predictions.n, predictions.outcome)
-    sums, _, variances = cluster_sums(predictions, codes, size, weight).T
+    return cluster_test(cluster_sums(predictions, codes, size, weight), alternative)
+
+
+def cluster_test(units: FloatArray, alternative: str) -> TestResult:
+    """Test the sums of clusters, as `cluster_sums` gives them."""
+    sums, _, variances = units.T
+    size = len(sums)
+    if size < 2:
+        raise one_cluster(size)
     reason = f"rows of one cluster depend on each other: a t-test on the sums of {size} clusters"
     if np.isinf(sums).any():
         return TestResult(math.inf, _p_value((0.0, 1.0), alternative), alternative, "cluster", reason, size)

@@ -140,8 +140,10 @@ def _spread(s: Summary) -> Spread | None:
     return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second**1.5, s.n)
 
 
-def bounds_from_sums(s: Summary) -> Bounds:
+def bounds_from_sums(s: Summary, units: FloatArray | None = None) -> Bounds:
     """Compute the bounds from sums alone: skewness-corrected, with a Poisson bound where surprises are few.
+
+    ``units`` are the sums of clusters, as `cluster_sums` gives them.
 
     If surprises of one size ``L`` come at a small rate, the third cumulant over the variance is ``L`` and the variance
     over its square the number expected. The number seen follows, and with it the bound on a Poisson mean.
@@ -152,7 +154,7 @@ def bounds_from_sums(s: Summary) -> Bounds:
     if s.weight_impossible > 0.0:
         certain = Curve((0.0,), (math.inf,))
         return Bounds(math.inf, certain, certain, "an impossible outcome happened", math.nan, nothing, nothing, "none")
-    low, high, method = _empirical(s, None)
+    low, high, method = _empirical(s, units)
     variance, third = s.sum_varentropy_weight2, s.sum_third_cumulant_weight3
     if variance > 0.0 and third > 0.0:
         size = third / variance
@@ -163,17 +165,20 @@ def bounds_from_sums(s: Summary) -> Bounds:
             most = special.gammaincinv(seen + 1.0, 1.0 - np.array(alphas))
             rare = Curve(_GRID, tuple(((most - expected) * size / s.weight).tolist()))
             high = _outer(max, high, rare)
-    beta, beta_low, beta_high = _one_step(s)
+    beta, beta_low, beta_high = _one_step(s, units)
     return Bounds(s.ecd, low, high, f"{method}, from sums", beta, beta_low, beta_high, "one step, from sums")
 
 
-def _one_step(s: Summary) -> tuple[float, Curve, Curve]:
+def _one_step(s: Summary, units: FloatArray | None) -> tuple[float, Curve, Curve]:
     """Return the inverse temperature after one Newton step from 1, with normal bounds."""
     if s.sum_varentropy == 0.0:
         nothing = Curve((0.0,), (math.nan,))
         return math.nan, nothing, nothing
     beta = 1.0 - s.sum_excess / s.sum_varentropy
-    error = math.sqrt(s.sum_varentropy_weight2) / s.sum_varentropy
+    variance = s.sum_varentropy_weight2
+    if units is not None:
+        variance = max(variance, len(units) * float(units[:, 0].var(ddof=1)))
+    error = math.sqrt(variance) / s.sum_varentropy
     low = Curve(_GRID, tuple(max(beta - z * error, 0.0) for z in _GRID))
     high = Curve(_GRID, tuple(max(beta + z * error, 0.0) for z in _GRID))
     return max(beta, 0.0), low, high

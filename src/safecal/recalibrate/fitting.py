@@ -16,21 +16,15 @@ samples; the former alone trusts the model.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import final
 
 import numpy as np
 from scipy import optimize, special
 
-from .._types import AnyArray, IndexArray
-from ..errors import UnavailableError
-from ..families.bernoulli import Bernoulli
-from ..families.categorical import Categorical
-from ..families.gaussian import Gaussian
-from ..families.predictions import Predictions, partition_surprisal
+from ..families.predictions import partition_surprisal
 from ..inference.tempered import LARGEST, SMALLEST, Tempered
 
-__all__ = ["FEWEST", "FEWEST_IN_GROUP", "Refusal", "effective_rows", "likeliest", "safe", "some_rows", "unfit"]
+__all__ = ["FEWEST", "FEWEST_IN_GROUP", "Refusal", "effective_rows", "likeliest", "safe", "unfit"]
 
 FEWEST = 10  # rows below which no temperature is fitted
 FEWEST_IN_GROUP = 30  # rows below which a group has none of its own
@@ -170,31 +164,3 @@ def _not_ruled_out(rows: Tempered, alpha: float, critical: float, best: float) -
         f"{many}, or a larger `alpha`.",
         f"needs about {needed}" if 0 < needed < 1_000_000 else "needs many more",
     )
-
-
-@singledispatch
-def some_rows(predictions: Predictions, index: IndexArray) -> Predictions:
-    """Return some rows of the predictions."""
-    raise UnavailableError(
-        f"{predictions.family} predictions have one temperature for all rows.\n\n"
-        "Hint: fit each group by itself, on predictions of its own."
-    )
-
-
-@some_rows.register
-def _(predictions: Bernoulli, index: IndexArray) -> Predictions:
-    return Bernoulli(predictions.happened[index], predictions.values[index], predictions.logits, predictions.clip)
-
-
-@some_rows.register
-def _(predictions: Categorical, index: IndexArray) -> Predictions:
-    p = predictions
-    return Categorical(p.happened[index], p.values[index], p.logits, p.infinite, p.clip)
-
-
-@some_rows.register
-def _(predictions: Gaussian, index: IndexArray) -> Predictions:
-    p = predictions
-    spread: AnyArray = p.spread
-    per_row = spread.ndim == 3 if p.form in ("cov", "chol", "precision") else spread.shape == p.x_true.shape
-    return Gaussian(p.x_true[index], p.mean[index], p.form, spread[index] if per_row else spread, p.shared)

@@ -24,10 +24,11 @@ from .._types import AnyArray, ArrayLike, FloatArray, Labels
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
+from ..families.rows import some_rows
 from ..inference.evidence import evidence
 from ..inference.results import Interval
 from ..inference.tempered import Tempered, tempered
-from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, some_rows, unfit
+from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, unfit
 from .tempering import tempered_classes, tempered_spread
 
 __all__ = ["FittedTemperature", "Recalibration"]
