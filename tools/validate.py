@@ -5,7 +5,7 @@ to ``docs/validation/*.json`` and from there, as tables, between the markers of 
 table has a seed of its own, and its counts are kept in ``.validate/`` as soon as it is finished: a run that was stopped
 goes on where it was, and ends with the same numbers.
 
-    python tools/validate.py                   # every table; a quarter of an hour on one core
+    python tools/validate.py                   # every table; three quarters of an hour on one core
     python tools/validate.py --only coverage   # one of them
     python tools/validate.py --quick           # a look, in two minutes; leaves docs/ alone
     python tools/validate.py --render          # the tables again, from the counts in docs/validation/
@@ -308,20 +308,22 @@ def cells(kind: str, replications: int | None = None) -> list[Cell]:
     if kind == "size":
         sizes = (30, 50, 100, 200, 1000, 10_000)
         return [
-            cell(200 if n > 1000 or drawn(model, n) else 600, predictions=model, n=n) for model in MODELS for n in sizes
+            cell(600 if n > 1000 or drawn(model, n) else 2000, predictions=model, n=n)
+            for model in MODELS
+            for n in sizes
         ]
     if kind == "power":
         models: tuple[str, ...] = ("binary, p ~ U(0, 1)", "binary, logits N(4, 1)")
         truths = ("T = 1", "T = 1.2", "T = 1.5", "T = 2", NOISE)
         return [
-            cell(150 if drawn(m, n) else 300, predictions=m, truth=q, n=n)
+            cell(400 if drawn(m, n) else 1000, predictions=m, truth=q, n=n)
             for m in models
             for q in truths
             for n in (100, 300, 1000)
         ]
     if kind == "coverage":
         models = tuple(model for model in MODELS if model != "binary, p = .001")
-        usual = {50: 200, 200: 150, 1000: 80}
+        usual = {50: 600, 200: 600, 1000: 300}
         every = [cell(usual[n], predictions=m, T=t, n=n) for m in models for t in (1.0, 1.5, 3.0) for n in usual]
         return sorted(every, key=lambda c: int(c.params["n"]))  # the long ones last
     return [

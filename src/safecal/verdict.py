@@ -180,7 +180,7 @@ def _worst(tables: tuple[Table, ...]) -> str | None:
 
 def _reading(decision: str, side: str, reliability: Reliability, bias: float) -> str:
     """Read ECE, ESCE and ECD together, as the paper does."""
-    ece, most = f"{reliability.ece:.3g}", f"{reliability.ece_quantile:.3g}"
+    ece, most = _apart(reliability.ece, reliability.ece_quantile)
     if reliability.ece <= reliability.ece_quantile:
         start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {most})"
         ends = {
@@ -197,6 +197,12 @@ def _reading(decision: str, side: str, reliability: Reliability, bias: float) ->
     }
     cancels = "; ESCE is near 0 because bins of opposite sign cancel" if abs(bias) < 0.25 * reliability.ece else ""
     return f"{start}, {ends[decision]}{cancels}."
+
+
+def _apart(a: float, b: float) -> tuple[str, str]:
+    """Write two numbers with as many digits as it takes to tell them apart."""
+    digits = next((d for d in range(3, 17) if a == b or f"{a:.{d}g}" != f"{b:.{d}g}"), 17)
+    return f"{a:.{digits}g}", f"{b:.{digits}g}"
 
 
 def _mild(side: str) -> str:

@@ -4,9 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
-from safecal.inference.tails import lugannani_rice, normal, pearson3
+import safecal
+from safecal.inference.intervals import bounds_from_sums
+from safecal.inference.tails import lugannani_rice, normal, pearson3, pearson3_quantile
 
 
 def _gamma_tails(shape: float, value: float) -> tuple[float, float]:
@@ -80,3 +84,34 @@ def test_no_tail_leaves_the_unit_interval() -> None:
         for upper, lower in tails:
             assert 0.0 <= upper <= 1.0
             assert 0.0 <= lower <= 1.0
+
+
+@pytest.mark.parametrize(("variance", "third"), [(2.0, 3.0), (2.0, -3.0), (2.0, 1e-9), (1e-5, 1e-7), (1e-300, 1e-295)])
+@pytest.mark.parametrize("probability", [0.0002, 0.05, 0.5, 0.999])
+def test_the_quantile_of_pearson3_is_the_inverse_of_its_tail(variance: float, third: float, probability: float) -> None:
+    value = pearson3_quantile(probability, variance, third)
+    if third**2 < 1e9 * variance**3:
+        assert pearson3(value, variance, third)[1] == pytest.approx(probability, rel=1e-6)
+    else:  # one value: no spread at all
+        assert pearson3(value, variance, third) == (1.0, 1.0)
+
+
+def test_a_spread_that_a_float_can_hardly_hold() -> None:
+    summary = safecal.bernoulli([0], [5e-324]).summary()
+    assert safecal.calibration_test(summary).p_value == 1.0
+    assert bounds_from_sums(summary).interval(0.95).low <= 0.0
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_row_alone_proves_nothing(rows: int) -> None:
+    """A calibrated model says 0.7 and is wrong three times in ten."""
+    result = safecal.evaluate([0] * rows + [1] * 9, [0.7] * rows + [0.55] * 9)
+    assert result.verdict.unsafe_in == ()
+    assert result.bins.intervals()[7].low < 0.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.floats(0.01, 0.99)), min_size=1, max_size=30))
+def test_no_interval_from_sums_lies_below_what_is_possible(rows: list[tuple[int, float]]) -> None:
+    summary = safecal.bernoulli(*zip(*rows, strict=True)).summary()
+    found = bounds_from_sums(summary).interval(0.95)
+    assert -summary.mean_entropy - 1e-12 <= found.low <= found.value <= found.high

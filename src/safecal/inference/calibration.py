@@ -199,6 +199,10 @@ def cluster_sums(predictions: Predictions, codes: AnyArray, size: int, weight: A
     return out
 
 
+def _count(number: float) -> str:
+    return f"{number:.0f}" if number >= 100.0 else f"{number:.3g}"
+
+
 def _from_rows(
     predictions: Predictions, s: Summary, method: str, weight: AnyArray | None, rng: np.random.Generator
 ) -> tuple[tuple[float, float], str, str]:
@@ -235,7 +239,7 @@ def _from_rows(
         if found is None:
             found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
             return found, "pearson3", "at the edge of the support there is no saddlepoint"
-        reason = f"{expected:.3g} surprises are expected" if rates is not None else "the law is smooth"
+        reason = f"{_count(expected)} surprises are expected" if rates is not None else "the law is smooth"
         return found, "saddlepoint", why if method == "saddlepoint" else reason
     if rates is None:
         raise fail(OptionError, "method", 'cannot be "montecarlo" for these predictions', hint="leave `method` out.")
@@ -243,5 +247,5 @@ def _from_rows(
     slack = 1e-9 * max(1.0, abs(observed))
     upper = (1 + int((drawn >= observed - slack).sum())) / (DRAWS + 1)
     lower = (1 + int((drawn <= observed + slack).sum())) / (DRAWS + 1)
-    reason = f"only {expected:.3g} surprises are expected: the law is a lattice"
+    reason = f"only {_count(expected)} surprises are expected: the law is a lattice"
     return (upper, lower), "montecarlo", why if method == "montecarlo" else reason

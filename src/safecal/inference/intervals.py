@@ -25,11 +25,14 @@ from .curves import Curve
 from .evidence import evidence
 from .results import Interval
 from .skewed import Spread
+from .tails import pearson3_quantile
 from .tempered import tempered
 
 __all__ = ["Bounds", "bounds", "bounds_from_sums", "intervals_together", "inverse"]
 
 _GRID = tuple(0.25 * k for k in range(15))  # normal scores from 0 to 3.5
+_ALPHAS = tuple(float(special.ndtr(-z)) for z in _GRID)
+_ALPHAS_ABOVE = tuple(float(special.ndtr(z)) for z in _GRID)
 _MANY = 1e6  # expected surprises from which a Poisson law is a normal one
 
 
@@ -105,8 +108,15 @@ def bounds(
 
 
 def _outer(choose: Callable[[float, float], float], a: Curve, b: Curve) -> Curve:
-    alphas = [float(special.ndtr(-z)) for z in _GRID]
-    return Curve(_GRID, tuple(choose(a.at(alpha), b.at(alpha)) for alpha in alphas))
+    return Curve(_GRID, tuple(map(choose, _on_grid(a), _on_grid(b))))
+
+
+def _on_grid(curve: Curve) -> tuple[float, ...]:
+    if curve.scores == _GRID:
+        return curve.bounds
+    if len(curve.bounds) == 1:
+        return curve.bounds * len(_GRID)
+    return tuple(curve.at(alpha) for alpha in _ALPHAS)
 
 
 def _empirical(s: Summary, units: FloatArray | None) -> tuple[Curve, Curve, str]:
@@ -143,6 +153,7 @@ def _spread(s: Summary) -> Spread | None:
 def bounds_from_sums(s: Summary, units: FloatArray | None = None) -> Bounds:
     """Compute the bounds from sums alone: skewness-corrected, with a Poisson bound where surprises are few.
 
+    Both ends reach at least as far as the spread that the model itself claims, so a row alone proves nothing.
     ``units`` are the sums of clusters, as `cluster_sums` gives them.
 
     If surprises of one size ``L`` come at a small rate, the third cumulant over the variance is ``L`` and the variance
@@ -156,13 +167,19 @@ def bounds_from_sums(s: Summary, units: FloatArray | None = None) -> Bounds:
         return Bounds(math.inf, certain, certain, "an impossible outcome happened", math.nan, nothing, nothing, "none")
     low, high, method = _empirical(s, units)
     variance, third = s.sum_varentropy_weight2, s.sum_third_cumulant_weight3
+    if variance > 0.0:
+        spread = variance + s.sum_numerical_variance_weight2
+        down, up = ([pearson3_quantile(q, spread, third) for q in tail] for tail in (_ALPHAS, _ALPHAS_ABOVE))
+        low = _outer(min, low, Curve(_GRID, tuple(s.ecd - x / s.weight for x in up)))
+        high = _outer(max, high, Curve(_GRID, tuple(s.ecd - x / s.weight for x in down)))
+    if s.sum_predicted is not None:  # no outcome of a classifier has a surprisal below 0
+        low = Curve(low.scores, tuple(max(bound, -s.mean_entropy) for bound in low.bounds))
     if variance > 0.0 and third > 0.0:
         size = third / variance
         expected = variance / size / size
         if expected < _MANY:
             seen = max(s.sum_excess / size + expected, 0.0)
-            alphas = [float(special.ndtr(-z)) for z in _GRID]
-            most = special.gammaincinv(seen + 1.0, 1.0 - np.array(alphas))
+            most = special.gammaincinv(seen + 1.0, np.array(_ALPHAS_ABOVE))
             rare = Curve(_GRID, tuple(((most - expected) * size / s.weight).tolist()))
             high = _outer(max, high, rare)
     beta, beta_low, beta_high = _one_step(s, units)

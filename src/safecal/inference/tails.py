@@ -4,8 +4,9 @@ import math
 
 from scipy import special
 
-__all__ = ["lugannani_rice", "normal", "pearson3"]
+__all__ = ["lugannani_rice", "normal", "pearson3", "pearson3_quantile"]
 
+_ATOM = 1e-10  # shape of a gamma law below which it is one value, but for a probability smaller than every level
 _NEAR = 1e-3  # closer than this to the mean, in standard deviations, the saddlepoint formula is 0/0: use its limit
 
 
@@ -19,15 +20,32 @@ def pearson3(value: float, variance: float, third: float) -> tuple[float, float]
 
     Exact for sums over Gaussian predictions with equal weights.
     """
-    skew = third / variance**1.5
+    spread = math.sqrt(variance)
+    skew = third / variance / spread
     if abs(skew) < 1e-6:
-        return normal(value / math.sqrt(variance))
+        return normal(value / spread)
     if skew < 0:
         upper, lower = pearson3(-value, variance, -third)
         return lower, upper
-    shape, scale = 4.0 / skew**2, third / (2.0 * variance)
+    shape, scale = (2.0 / skew) ** 2, third / (2.0 * variance)
+    if shape < _ATOM:
+        return (1.0 if value <= 0.0 else shape), 1.0
     x = max(value / scale + shape, 0.0)
     return float(special.gammaincc(shape, x)), float(special.gammainc(shape, x))
+
+
+def pearson3_quantile(probability: float, variance: float, third: float) -> float:
+    """Return the value below which the law of `pearson3` lies with the given probability."""
+    spread = math.sqrt(variance)
+    skew = third / variance / spread
+    if abs(skew) < 1e-6:
+        return spread * float(special.ndtri(probability))
+    if skew < 0:
+        return -pearson3_quantile(1.0 - probability, variance, -third)
+    shape = (2.0 / skew) ** 2
+    if shape < _ATOM:
+        return -2.0 * spread / skew
+    return spread * skew / 2.0 * float(special.gammaincinv(shape, probability) - shape)
 
 
 def lugannani_rice(distance: float, drop: float, variance: float, third: float) -> tuple[float, float]:
