@@ -6,7 +6,7 @@ from importlib import metadata
 
 __all__ = ["show_versions", "version"]
 
-_LIBRARIES = ("safecal", "numpy", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "torch")
+_LIBRARIES = ("safecal", "numpy", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "matplotlib", "torch")
 
 
 def version() -> str:

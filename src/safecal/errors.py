@@ -20,8 +20,11 @@
         ├── MergeError                 two sums that do not belong together
         ├── UnavailableError           the quantity does not exist for this prediction
         ├── DocumentError              a JSON document that safecal did not write
+        ├── FileError                  a file that cannot be read or written
         └── MissingExtraError          an optional library is not installed
 """
+
+import typing
 
 __all__ = [
     "BinsError",
@@ -29,6 +32,7 @@ __all__ = [
     "DocumentError",
     "DtypeError",
     "EmptyError",
+    "FileError",
     "FormError",
     "InputError",
     "LabelError",
@@ -50,7 +54,15 @@ class SafecalError(ValueError):
 
 
 class InputError(SafecalError):
-    """An argument breaks a rule; the message names argument, rule, value, place and count."""
+    """An argument breaks a rule; the message names argument, rule, value, place and count.
+
+    Attributes
+    ----------
+    complaint : object or None
+        The parts of the message, by name: argument, rule, got, place, count, hint; for a program that words it anew.
+    """
+
+    complaint: typing.Any = None
 
 
 class FormError(InputError):
@@ -111,6 +123,10 @@ class UnavailableError(SafecalError):
 
 class DocumentError(SafecalError):
     """A JSON document is not one that safecal wrote, or is of another version."""
+
+
+class FileError(SafecalError):
+    """A file is not there, is empty, is not what its name says, or cannot be written where it should be."""
 
 
 class MissingExtraError(SafecalError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
@@ -161,6 +162,26 @@ class Table:
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # so that sum() works
+
+    def worst_first(self, most: int | None = None) -> Self:
+        """Order the keys by their ECD, the most over-confident first.
+
+        Parameters
+        ----------
+        most : int, optional
+            Keep only so many.
+
+        Returns
+        -------
+        Table
+            For groups; bins stay in their order.
+        """
+        if self.bins is not None:
+            return self
+        ecd = self.ecd.tolist()
+        order = sorted(range(len(self)), key=lambda k: (math.isnan(ecd[k]), -ecd[k]))[:most]
+        keys = tuple(self.keys[k] for k in order)
+        return type(self)(self.name, keys, tuple(self.summaries[k] for k in order), None, self.top_label)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; keys keep their order."""

@@ -1,18 +1,42 @@
 """The one template of an input error: argument, rule, value, place, count, then one move to make."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from ..errors import InputError, ShapeError
 
-__all__ = ["fail", "same_rows", "show"]
+__all__ = ["Complaint", "fail", "same_rows", "show"]
 
 
 def show(value: Any) -> str:
     """Return a value as a person would type it, without NumPy's wrappers and at most 60 characters."""
     text = repr(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """The parts of an input error, for a program that words it anew."""
+
+    argument: str
+    rule: str
+    got: str | None
+    place: str | None
+    count: tuple[int, int] | None
+    hint: str | None
+
+    def __str__(self) -> str:
+        text = f"`{self.argument}` {self.rule}"
+        if self.got is not None:
+            text += f"; got {self.got}"
+        if self.place is not None:
+            text += f" at {self.place}"
+        if self.count is not None:
+            text += f" ({self.count[0]} of {self.count[1]} {'row' if self.count[1] == 1 else 'rows'})"
+        return f"{text}." if self.hint is None else f"{text}.\n\nHint: {self.hint}"
 
 
 def fail(
@@ -29,17 +53,10 @@ def fail(
 
     ``count`` is ``(how many rows break the rule, of how many)``.
     """
-    text = f"`{argument}` {rule}"
-    if got is not None:
-        text += f"; got {got}"
-    if place is not None:
-        text += f" at {place}"
-    if count is not None:
-        text += f" ({count[0]} of {count[1]} {'row' if count[1] == 1 else 'rows'})"
-    text += "."
-    if hint is not None:
-        text += f"\n\nHint: {hint}"
-    return error(text)
+    complaint = Complaint(argument, rule, got, place, count, hint)
+    found = error(str(complaint))
+    found.complaint = complaint
+    return found
 
 
 def same_rows(argument: str, rows: int, n: int, reference: str) -> None:

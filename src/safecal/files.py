@@ -1,0 +1,103 @@
+"""Files that are written whole or not at all."""
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from .errors import FileError
+
+__all__ = ["write_atomically"]
+
+
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file so that, whatever interrupts, the old content or the new one stands there, and nothing else.
+
+    The content goes to a temporary file in the same folder, which then takes the place of the old one. A file that
+    exists keeps its permissions, and one that may not be written to is left alone. A symbolic link stays a link: what
+    it points to is written. A pipe or a device, such as ``/dev/stdout``, cannot be replaced and is written to directly.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Where to; the folder must exist.
+    content : str or bytes
+        Text is written as UTF-8, its line ends as they are.
+
+    Raises
+    ------
+    FileError
+        When the folder does not exist, or the path is a folder.
+    OSError
+        When the system refuses; nothing has changed then.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    found = _status(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise FileError(
+            f"`path` must name a file; got the folder {os.fspath(path)!r}.\n\n"
+            "Hint: add a file name, for example `report.html`."
+        )
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileError(
+            f"`path` must lie in a folder that exists; got {os.fspath(path)!r}.\n\n"
+            f"Hint: make the folder first: mkdir -p {str(target.parent)!r}"
+        )
+    if found is not None:
+        os.close(os.open(target, os.O_WRONLY))  # a file that is read-only stays as it is
+    _replace(target, data, found)
+
+
+def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
+    """Return what the path leads to, if anything."""
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
+    """Write a temporary file beside the target, and let it take its place."""
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        # Made with the mode that any new file has here; mkstemp would hide the report from everyone else.
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            if old is not None:
+                _take_after(part, old)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _take_after(part: Path, old: os.stat_result) -> None:
+    """Give the new file the owner, as far as we may, and the permissions of the old one."""
+    if hasattr(os, "chown"):
+        try:
+            os.chown(part, old.st_uid, old.st_gid)
+        except PermissionError:  # another's file, in a folder that is ours: it becomes ours
+            pass
+    os.chmod(part, stat.S_IMODE(old.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name last through a loss of power, where the system offers that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # folders cannot be opened on Windows, nor where they may be entered but not listed
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # some network file systems refuse; the file itself is safe
+        pass
+    finally:
+        os.close(handle)

@@ -1,0 +1,26 @@
+"""Plots of evaluations, with matplotlib: ``pip install "safecal[plot]"``.
+
+`dashboard` draws everything about one evaluation. The displays draw one thing each, as in scikit-learn: made by
+``from_evaluation``, ``from_predictions`` or ``from_estimator``, they hold the numbers that they draw. They draw on the
+axes they are given, and change none of matplotlib's settings.
+"""
+
+from .contributions import ContributionDisplay
+from .dashboard import dashboard
+from .ecd import ECDDisplay
+from .excess import ExcessDisplay
+from .groups import GroupsDisplay
+from .recalibration import RecalibrationDisplay
+from .reliability import ReliabilityDisplay
+from .temperature import TemperatureDisplay
+
+__all__ = [
+    "ContributionDisplay",
+    "ECDDisplay",
+    "ExcessDisplay",
+    "GroupsDisplay",
+    "RecalibrationDisplay",
+    "ReliabilityDisplay",
+    "TemperatureDisplay",
+    "dashboard",
+]

@@ -1,0 +1,83 @@
+"""Everything about one evaluation on a page."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from ..evaluation import Evaluation
+from .canvas import blank_figure, heading, shortened
+from .contributions import ContributionDisplay
+from .display import checked
+from .ecd import ECDDisplay
+from .excess import ExcessDisplay
+from .groups import GroupsDisplay
+from .reliability import ReliabilityDisplay, has_reliability
+from .temperature import TemperatureDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+__all__ = ["dashboard"]
+
+_GROUPS = 12  # at most
+_SIZE = (11.0, 8.6)  # inches
+
+
+def dashboard(evaluation: Evaluation, *, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
+    """Draw four panels about an evaluation, under its verdict.
+
+    They are: reliability, or for states and densities the spread of the excess; ECD by bin; the temperature; and ECD by
+    group, or where there are no groups, which rows make it.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of any predictions.
+    figure : matplotlib Figure or SubFigure, optional
+        An empty one to fill; by default a new one. A Figure without a layout engine gets matplotlib's constrained one.
+
+    Returns
+    -------
+    Figure or SubFigure
+        The figure.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import safecal
+    >>> from safecal.plot import dashboard
+    >>> figure = dashboard(safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8]))
+    >>> len(figure.axes)
+    4
+    >>> plt.close(figure)
+    """
+    checked(evaluation)
+    figure = blank_figure(figure, _SIZE)
+    (first, second), (third, fourth) = figure.subplots(2, 2, gridspec_kw={"hspace": 0.09, "wspace": 0.06})
+    if has_reliability(evaluation.bins):
+        ReliabilityDisplay.from_evaluation(evaluation, ax=first)
+        heading(first, "Predicted and observed")
+    else:
+        ExcessDisplay.from_evaluation(evaluation, ax=first)
+        heading(first, "How surprise is spread")
+    ECDDisplay.from_evaluation(evaluation, ax=second)
+    heading(second, "Over-confidence" if evaluation.bins is None else f"Over-confidence by {evaluation.bins.name}")
+    TemperatureDisplay.from_evaluation(evaluation, ax=third)
+    heading(third, "Which temperatures fit")
+    if evaluation.groups is None:
+        ContributionDisplay.from_evaluation(evaluation, ax=fourth)
+        heading(fourth, "Which rows make ECD")
+    else:
+        GroupsDisplay.from_evaluation(evaluation, ax=fourth, most=_GROUPS)
+        heading(fourth, f"Over-confidence by {shortened(evaluation.groups.name, 28)}")
+    _entitle(figure, evaluation)
+    return figure
+
+
+def _entitle(figure: Figure | SubFigure, evaluation: Evaluation) -> None:
+    """Write the verdict on top, in lines that fit the figure."""
+    title = figure.suptitle("", x=0.01, ha="left", fontsize="large", fontweight="bold", parse_math=False)
+    inches = figure.bbox.width / figure.dpi
+    letters = int(0.96 * 72.0 * inches / (0.6 * float(title.get_fontsize())))
+    title.set_text("\n".join(textwrap.wrap(str(evaluation.verdict), max(letters, 20))))

@@ -1,0 +1,110 @@
+"""What the displays share: three ways to make one, and a way to draw it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+from .._checks.message import fail, show
+from .._types import ArrayLike
+from ..errors import OptionError
+from ..evaluation import Evaluation
+from ..front_door import evaluate
+from .estimators import estimated
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Display", "checked"]
+
+
+def checked(evaluation: Any, name: str = "evaluation") -> Evaluation:
+    """Require an Evaluation."""
+    if not isinstance(evaluation, Evaluation):
+        hint = "`safecal.evaluate(y_true, y_prob)` makes one; so does `.evaluate()` of any predictions."
+        got = f"{show(evaluation)}, a {type(evaluation).__name__}"
+        raise fail(OptionError, name, "must be an Evaluation", got=got, hint=hint)
+    return evaluation
+
+
+class Display(ABC):
+    """A plot that holds the numbers it draws; made from an evaluation, from predictions or from an estimator."""
+
+    __slots__ = ()
+
+    @classmethod
+    @abstractmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+        """Draw what an evaluation holds."""
+
+    @abstractmethod
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw."""
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Evaluate a classifier, and draw.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            What happened.
+        y_prob : array-like of shape (n,) or (n, K)
+            Probability of the positive class, or of each of K classes.
+        logits : array-like of shape (n,) or (n, K)
+            Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        **options : Any
+            Every other argument of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
+
+        Returns
+        -------
+        Display
+            The display, drawn.
+        """
+        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Evaluate a fitted classifier of scikit-learn's kind, and draw.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier with ``predict_proba`` and ``classes_``.
+        X : array-like
+            Rows that it was not fitted to.
+        y : array-like of shape (n,)
+            What happened, as one of ``classes_``.
+        pos_label : object, optional
+            The positive one of two classes; by default the last of ``classes_``.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        **options : Any
+            Every other argument of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
+
+        Returns
+        -------
+        Display
+            The display, drawn.
+        """
+        y_prob, labels = estimated(estimator, X, pos_label)
+        return cls.from_predictions(y, y_prob, ax=ax, **labels, **options)

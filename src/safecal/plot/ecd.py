@@ -1,0 +1,189 @@
+"""ECD by bin: where the over-confidence is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
+
+from .._checks.columns import fraction, positive
+from ..evaluation import Evaluation
+from ..inference.intervals import bounds_from_sums
+from ..inference.results import Interval
+from ..table import Table
+from .canvas import OVER, axes_on, direction_label, ink, legend_above, percent
+from .display import Display, checked
+from .forest import BEYOND, arrow_out, draw_intervals, linear_range, name_rows, spacing, states
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ECDDisplay"]
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class ECDDisplay(Display):
+    """ECD of each bin, with intervals that hold together, and of all rows.
+
+    Bars to the right of 0 are over-confident, bars to the left under-confident. The intervals of the bins are so wide
+    that all of them hold at once; that of all rows stands for itself. The marker says on which side of the limit an
+    interval lies. Where an impossible outcome happened, ECD is infinite and an arrow says so.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The bins; none when there are no bins.
+    n, n_impossible : tuple of int
+        Rows of each bin, and those whose outcome had probability zero.
+    intervals : tuple of Interval
+        ECD of each bin, with its interval; NaN where a bin is empty.
+    total : Interval
+        ECD of all rows, with its interval.
+    n_total, n_impossible_total : int
+        All rows, and those whose outcome had probability zero.
+    bin_on : str
+        What rows are binned on.
+    limit : float
+        Largest ECD that is allowed, in nats; for states the threshold times the dimension.
+    level : float
+        Level of the intervals.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    See Also
+    --------
+    ReliabilityDisplay : The same bins as shares.
+    GroupsDisplay : ECD by group.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from safecal.plot import ECDDisplay
+    >>> display = ECDDisplay.from_predictions([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], bins=2)
+    >>> display
+    ECDDisplay: ECD -0.157 of 5 rows, 0 of 2 bins beyond 0.1 nat
+    >>> plt.close(display.figure_)
+    """
+
+    labels: tuple[str, ...]
+    n: tuple[int, ...]
+    n_impossible: tuple[int, ...]
+    intervals: tuple[Interval, ...]
+    total: Interval
+    n_total: int
+    n_impossible_total: int
+    bin_on: str
+    limit: float
+    level: float
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+        """Draw the bins of an evaluation, and all rows; without bins, all rows alone.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of any predictions.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ECDDisplay
+            The display, drawn.
+        """
+        limit = checked(evaluation).threshold * evaluation.dimension
+        s, table, level = evaluation.summary, evaluation.bins or Table("", (), ()), evaluation.level
+        rows = _rows(table, level)
+        return cls(*rows, evaluation.interval, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)
+
+    @classmethod
+    def from_table(cls, table: Table, *, threshold: float = 0.1, level: float = 0.95, ax: Axes | None = None) -> Self:
+        """Draw a table of bins, for example one that was merged from several.
+
+        Parameters
+        ----------
+        table : Table
+            By bin.
+        threshold : float, default 0.1
+            Largest ECD that is allowed, in nats.
+        level : float, default 0.95
+            Level of the intervals.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ECDDisplay
+            The display, drawn.
+        """
+        limit, level = positive(threshold, "threshold"), fraction(level, "level")
+        s = table.total
+        total = bounds_from_sums(s).interval(level)
+        return cls(*_rows(table, level), total, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)
+
+    def __repr__(self) -> str:
+        beyond = states(self.intervals, self.limit).count(BEYOND)
+        rest = f", {beyond} of {len(self.labels)} bins beyond {self.limit:g} nat" if self.labels else ""
+        return f"{type(self).__name__}: ECD {self.total.value:+.3g} of {self.n_total} rows{rest}"
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ECDDisplay
+            Itself.
+        """
+        intervals = (*self.intervals, self.total)
+        self.ax_ = ax = axes_on(ax, (6.2, 1.8 + 0.26 * min(len(intervals), 40)))
+        self.figure_ = ax.figure
+        draw_zero(ax, self.limit)
+        together = ", together" if len(self.labels) > 1 else ""
+        ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.level)} intervals{together}")
+        ends = linear_range(intervals, self.limit)
+        draw_intervals(ax, intervals, self.limit, ends, bars=True)
+        counts = (*self.n, self.n_total)
+        named = name_rows(ax, (*self.labels, "all rows"), counts, every=spacing(ax, len(intervals)))
+        impossible = (*self.n_impossible, self.n_impossible_total)
+        for y, row in enumerate(zip(intervals, counts, impossible, named.tolist(), strict=True)):
+            note(ax, y, *row)
+        if self.labels:
+            ax.axhline(len(self.labels) - 0.5, color=ink(ax), lw=0.8)
+            ax.set_ylabel(self.bin_on)
+        ax.set_xlabel(direction_label("ECD (nat)"))
+        legend_above(ax)
+        return self
+
+
+def _rows(table: Table, level: float) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], tuple[Interval, ...]]:
+    counts = tuple(s.n for s in table.summaries), tuple(s.n_impossible for s in table.summaries)
+    return table.labels, *counts, table.intervals(level)
+
+
+def draw_zero(ax: Axes, limit: float) -> None:
+    """Draw the lines at 0 and at the limit."""
+    ax.axvline(0.0, color=ink(ax), lw=1.0, zorder=1)
+    if math.isfinite(limit):
+        ax.axvline(limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {limit:g} nat")
+
+
+def note(ax: Axes, y: int, interval: Interval, n: int, impossible: int, named: bool) -> None:
+    """Say in a row that it is empty, or why its ECD is infinite."""
+    if math.isnan(interval.value) and named:
+        box = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
+        style: dict[str, Any] = {"fontsize": "x-small", "va": "center", "bbox": box, "zorder": 2}
+        ax.annotate("no weight" if n else "no rows", (0.0, y), (4, 0), textcoords="offset points", **style)
+    elif math.isinf(interval.value):
+        ax.plot([0.0, ax.get_xlim()[1]], [y, y], color=OVER, lw=2.0, zorder=3)
+        arrow_out(ax, y, f"infinite: {impossible:,} impossible outcome{'' if impossible == 1 else 's'}", OVER)

@@ -1,0 +1,194 @@
+"""How the excess is spread over the rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+from scipy import special
+
+from .._types import FloatArray
+from ..evaluation import Evaluation
+from .canvas import OVER, axes_on, direction_label, ink, legend_above, message, percent
+from .display import Display, checked
+from .scales import excess_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ExcessDisplay", "draw_shares", "excess_range", "least_share", "share_axis", "spread_of"]
+
+_FEW = 12  # points up to which each is marked
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class ExcessDisplay(Display):
+    """Share of rows whose excess, surprisal minus entropy, is at least so large.
+
+    To the right of 0 are the rows that surprised the model more than it had announced. ECD is the mean of the excess,
+    and a few rows far to the right may make most of it. For Gaussian predictions the dashed curve shows the shares of a
+    calibrated model: those of a chi-square law.
+
+    Attributes
+    ----------
+    excess : ndarray of shape (cells,)
+        Excess in nats: the mean of each cell of the histogram that holds any row, increasing.
+    share : ndarray of shape (cells,)
+        Share of the weight with at least that excess; rows of infinite excess included.
+    expected : ndarray of shape (points, 2) or None
+        Excess, and the share that a calibrated model has there; None where that is not known.
+    ecd, median : float
+        Mean and median of the excess.
+    impossible : float
+        Share of the weight in rows of infinite excess.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    See Also
+    --------
+    ContributionDisplay : Which rows make ECD.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import safecal
+    >>> from safecal.plot import ExcessDisplay
+    >>> states = safecal.gaussian([0.1, -0.4, 2.5, 0.3], [0.0, 0.0, 0.0, 0.0], std=1.0)
+    >>> display = ExcessDisplay.from_evaluation(states.evaluate())
+    >>> display
+    ExcessDisplay: ECD +0.314, median -0.455, 25 % of the rows above 0
+    >>> plt.close(display.figure_)
+    """
+
+    excess: FloatArray
+    share: FloatArray
+    expected: FloatArray | None
+    ecd: float
+    median: float
+    impossible: float
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+        """Draw the spread of the excess of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of any predictions.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ExcessDisplay
+            The display, drawn.
+        """
+        return spread_of(checked(evaluation)).plot(ax=ax)
+
+    @property
+    def surprised(self) -> float:
+        """Share of rows whose excess is above 0."""
+        above = self.share[self.excess > 0.0]
+        return float(above[0]) if above.size else self.impossible
+
+    def __repr__(self) -> str:
+        rest = f"median {self.median:+.3g}, {100.0 * self.surprised:.3g} % of the rows above 0"
+        return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {rest}"
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ExcessDisplay
+            Itself.
+        """
+        self.ax_ = ax = axes_on(ax, (5.8, 4.2))
+        self.figure_ = ax.figure
+        if not self.excess.size:
+            message(ax, "Every outcome was one that the model had called impossible.")
+            return self
+        ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
+        if math.isfinite(self.ecd):
+            ax.axvline(self.ecd, color=OVER, lw=1.3, ls="-.", zorder=2, label=f"mean (ECD), {self.ecd:+.3g}")
+        else:
+            ax.plot([], [], color=OVER, lw=1.3, ls="-.", label="mean (ECD), infinite")
+        ax.axvline(self.median, color=ink(ax), lw=1.3, ls=":", zorder=2, label=f"median, {self.median:+.3g}")
+        if self.expected is not None:
+            ax.plot(*self.expected.T, color=ink(ax), lw=1.2, ls="--", zorder=3, label="if calibrated")
+        excess_axis(ax, *excess_range(self))
+        draw_shares(ax, self, ink(ax), "-", "o", "rows")
+        share_axis(ax, least_share(self))
+        ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
+        ax.set_ylabel("share of rows with at least that")
+        legend_above(ax)
+        return self
+
+
+def spread_of(evaluation: Evaluation) -> ExcessDisplay:
+    """Return the display of an evaluation, not drawn."""
+    s = evaluation.summary
+    counts, sums = np.array(evaluation.histogram.counts), np.array(evaluation.histogram.sums)
+    full = counts > 0.0
+    excess, weight = sums[full] / counts[full], counts[full]
+    total = float(weight.sum()) + s.weight_impossible
+    share = (np.cumsum(weight[::-1])[::-1] + s.weight_impossible) / total
+    gaussian = evaluation.family == "gaussian" and full.any()
+    expected = _chi_square(evaluation.dimension, float(share.min())) if gaussian else None
+    return ExcessDisplay(excess, share, expected, s.ecd, evaluation.histogram.median, s.weight_impossible / total)
+
+
+def excess_range(shown: ExcessDisplay) -> tuple[float, float]:
+    """Return the ends of an axis for the curves, with room for an arrow where the excess is infinite."""
+    known = [0.0, *shown.excess.tolist(), *([] if shown.expected is None else shown.expected[:, 0].tolist())]
+    low, high = min(known), max(known)
+    return low, high + (0.4 * (high - low) + 0.1 if shown.impossible > 0.0 else 0.0)
+
+
+def least_share(shown: ExcessDisplay) -> float:
+    """Return the smallest share that is drawn."""
+    return min(float(shown.share.min()), shown.impossible or 1.0)
+
+
+def _chi_square(dimension: int, least: float) -> FloatArray:
+    """Return excess and share of calibrated states: half a chi-square, minus its mean."""
+    half = 0.5 * dimension
+    shares = np.concatenate([[1.0], np.linspace(0.999, 0.05, 60), np.geomspace(0.05, min(least, 0.05), 60)])
+    return np.stack([special.gammainccinv(half, shares) - half, shares], axis=1)
+
+
+def draw_shares(ax: Axes, shown: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:
+    """Draw the share of rows as a staircase; infinite excess goes on to the edge of the axes."""
+    x, y = shown.excess, shown.share
+    few = marker if len(x) <= _FEW else None
+    ax.step(x, y, where="pre", color=colour, lw=1.8, ls=style, marker=few, markersize=5, zorder=4, label=label)
+    if shown.impossible > 0.0:
+        edge = ax.get_xlim()[1]
+        ax.plot([x[-1], x[-1], edge], [y[-1], shown.impossible, shown.impossible], color=colour, lw=1.8, ls=style)
+        ax.plot([edge], [shown.impossible], marker=">", linestyle="none", color=colour, markersize=8, clip_on=False)
+        words, place = f"infinite: {100.0 * shown.impossible:.3g} %", (edge, shown.impossible)
+        ax.annotate(words, place, (-8, 5), textcoords="offset points", fontsize="small", ha="right")
+
+
+def share_axis(ax: Axes, least: float) -> None:
+    """Make the y axis logarithmic, from the smallest share to all rows, with percentages at its ticks."""
+    ax.set_yscale("log")
+    ax.set_ylim(min(0.5 * least, 0.3), 1.25)
+    every = max(math.ceil(-math.log10(least) / 6.0), 1)
+    decades = [10.0**-k for k in range(0, math.ceil(-math.log10(least)) + 1, every)]
+    ticks = decades if least < 0.05 else [1.0, 0.5, 0.2, 0.1, 0.05]
+    shown = [tick for tick in ticks if tick >= ax.get_ylim()[0]]
+    ax.set_yticks(shown, [percent(tick) for tick in shown])
+    ax.minorticks_off()

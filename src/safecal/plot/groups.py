@@ -1,0 +1,220 @@
+"""ECD by group: for whom the model is over-confident."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
+
+from .._checks.columns import fraction, positive, whole_number
+from .._checks.message import fail
+from .._types import ArrayLike
+from ..errors import OptionError
+from ..evaluation import Evaluation
+from ..front_door import evaluate
+from ..inference.results import Interval
+from ..table import Table
+from .canvas import axes_on, direction_label, ink, legend_above, percent, shortened
+from .display import Display, checked
+from .ecd import draw_zero, note
+from .forest import BEYOND, draw_intervals, linear_range, name_rows, states
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GroupsDisplay"]
+
+_MOST = 20
+_NAME = 28  # characters of a name
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class GroupsDisplay(Display):
+    """ECD of each group, the largest first, with intervals that hold together.
+
+    The intervals are so wide that those of all groups hold at once, whether drawn or not. The marker says on which
+    side of the limit an interval lies. Few rows give long intervals; where one leaves the axis, an arrow says how far.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The groups, the one with the largest ECD first.
+    n, n_impossible : tuple of int
+        Rows of each group, and those whose outcome had probability zero.
+    intervals : tuple of Interval
+        ECD of each group, with its interval.
+    name : str
+        What the groups are.
+    limit : float
+        Largest ECD that is allowed, in nats; for states the threshold times the dimension.
+    level : float
+        Level of the intervals.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    See Also
+    --------
+    ECDDisplay : ECD by bin.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from safecal.plot import GroupsDisplay
+    >>> display = GroupsDisplay.from_predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6], by=["a", "a", "b", "b"])
+    >>> display
+    GroupsDisplay: 2 groups, 0 of them beyond 0.1 nat
+    >>> plt.close(display.figure_)
+    """
+
+    labels: tuple[str, ...]
+    n: tuple[int, ...]
+    n_impossible: tuple[int, ...]
+    intervals: tuple[Interval, ...]
+    name: str
+    limit: float
+    level: float
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None, most: int = _MOST) -> Self:
+        """Draw the groups of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Made with ``by=``.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        most : int, default 20
+            How many groups to draw, at most; a line says how many more there are.
+
+        Returns
+        -------
+        GroupsDisplay
+            The display, drawn.
+        """
+        table = checked(evaluation).groups
+        if table is None:
+            raise fail(OptionError, "evaluation", "must have groups", hint="evaluate with `by=` a column of groups.")
+        return cls._of(table, evaluation.threshold * evaluation.dimension, evaluation.level).plot(ax=ax, most=most)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        ax: Axes | None = None,
+        most: int = _MOST,
+        **options: Any,
+    ) -> Self:
+        """Evaluate a classifier by group, and draw.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            What happened.
+        y_prob : array-like of shape (n,) or (n, K)
+            Probability of the positive class, or of each of K classes.
+        logits : array-like of shape (n,) or (n, K)
+            Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        most : int, default 20
+            How many groups to draw, at most.
+        **options : Any
+            ``by``, and every other argument of `safecal.evaluate`.
+
+        Returns
+        -------
+        GroupsDisplay
+            The display, drawn.
+        """
+        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax, most=most)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Table,
+        *,
+        threshold: float = 0.1,
+        level: float = 0.95,
+        ax: Axes | None = None,
+        most: int = _MOST,
+    ) -> Self:
+        """Draw a table of groups, for example one that was merged from several.
+
+        Parameters
+        ----------
+        table : Table
+            By group.
+        threshold : float, default 0.1
+            Largest ECD that is allowed, in nats.
+        level : float, default 0.95
+            Level of the intervals.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        most : int, default 20
+            How many groups to draw, at most.
+
+        Returns
+        -------
+        GroupsDisplay
+            The display, drawn.
+        """
+        limit, level = positive(threshold, "threshold"), fraction(level, "level")
+        return cls._of(table, limit, level).plot(ax=ax, most=most)
+
+    @classmethod
+    def _of(cls, table: Table, limit: float, level: float) -> Self:
+        rows = zip(table.labels, table.summaries, table.intervals(level), strict=True)
+        ordered = sorted(rows, key=lambda row: (math.isnan(row[1].ecd), -row[1].ecd, -row[1].n))
+        labels = tuple(label for label, _, _ in ordered)
+        counts = tuple(s.n for _, s, _ in ordered), tuple(s.n_impossible for _, s, _ in ordered)
+        return cls(labels, *counts, tuple(interval for _, _, interval in ordered), table.name, limit, level)
+
+    def __repr__(self) -> str:
+        beyond = states(self.intervals, self.limit).count(BEYOND)
+        return f"{type(self).__name__}: {len(self.labels)} groups, {beyond} of them beyond {self.limit:g} nat"
+
+    def plot(self, *, ax: Axes | None = None, most: int = _MOST) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        most : int, default 20
+            How many groups to draw, at most; a line says how many more there are.
+
+        Returns
+        -------
+        GroupsDisplay
+            Itself.
+        """
+        drawn = min(whole_number(most, "most", 1), len(self.labels))
+        more = len(self.labels) - drawn
+        self.ax_ = ax = axes_on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + (more > 0))))
+        self.figure_ = ax.figure
+        intervals = self.intervals[:drawn]
+        draw_zero(ax, self.limit)
+        ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.level)} intervals, together")
+        ends = linear_range(intervals, self.limit)
+        draw_intervals(ax, intervals, self.limit, ends)
+        counts = self.n[:drawn]
+        name_rows(ax, [shortened(label, _NAME) for label in self.labels[:drawn]], counts)
+        for y, row in enumerate(zip(intervals, counts, self.n_impossible[:drawn], strict=True)):
+            note(ax, y, *row, True)
+        if more:
+            ax.set_ylim(drawn + 0.5, -0.5)
+            words = f"and {more:,} more group{'' if more == 1 else 's'} with smaller ECD"
+            ax.text(0.5, drawn, words, transform=ax.get_yaxis_transform(), ha="center", va="center", fontsize="small")
+        ax.set_ylabel(shortened(self.name, _NAME), parse_math=False)
+        ax.set_xlabel(direction_label("ECD (nat)"))
+        legend_above(ax)
+        return self

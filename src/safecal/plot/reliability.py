@@ -1,0 +1,232 @@
+"""The reliability diagram: what was predicted against what happened, with the side that is unsafe in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+
+from .._checks.columns import fraction
+from .._checks.message import fail
+from .._types import BoolArray, FloatArray, IndexArray
+from ..band import consistency_band
+from ..errors import OptionError, UnavailableError
+from ..evaluation import Evaluation
+from ..table import Table
+from .canvas import OVER, UNDER, axes_on, brief, ink, legend_above, percent
+from .display import Display, checked
+from .ground import HIGHEST, STRIP, draw_ground
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ReliabilityDisplay", "has_reliability"]
+
+_ROOM = 0.06  # between two numbers of the strip
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class ReliabilityDisplay(Display):
+    """Reliability diagram: the share that happened against the mean prediction of each bin.
+
+    On the line the model is calibrated. The hatched side is the over-confident one. For the positive class it lies
+    above the line where predictions are below 1/2, and below it where they are above. For the most likely class
+    (bins on confidence or entropy) it lies below the line everywhere.
+
+    The grey bars show where the share of each single bin lies with probability ``level`` if the model is calibrated:
+    quantiles of a binomial law with as many rows as the bin, at its mean prediction. With weights, the number of rows
+    is the effective one, ``weight**2 / weight2``, rounded down. Unequal predictions within a bin vary less than that,
+    so the bars are slightly wide. At 95 %, one of 20 calibrated bins lies outside by chance.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray of shape (bins,)
+        Mean prediction and share that happened; NaN where a bin is empty.
+    low, high : ndarray of shape (bins,)
+        The ends of the grey bars.
+    n : ndarray of shape (bins,)
+        Rows.
+    edges : ndarray of shape (bins + 1,)
+        The edges of the bins.
+    overconfident : ndarray of shape (bins,)
+        Whether a bin lies on the over-confident side.
+    bin_on : str
+        What rows are binned on.
+    top_label : bool
+        Whether the most likely class is compared (True) or the positive one.
+    level : float
+        Probability of a grey bar.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    See Also
+    --------
+    ECDDisplay : What each bin means in nats.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from safecal.plot import ReliabilityDisplay
+    >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], bins=2)
+    >>> display
+    ReliabilityDisplay: 2 bins, 0 of them outside the 95 % band
+    >>> plt.close(display.figure_)
+    """
+
+    predicted: FloatArray
+    observed: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n: IndexArray
+    edges: FloatArray
+    overconfident: BoolArray
+    bin_on: str
+    top_label: bool
+    level: float
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+        """Draw the bins of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of a classifier, with bins.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn.
+        """
+        table = checked(evaluation).bins
+        if table is None:
+            raise fail(OptionError, "evaluation", "must have bins", hint="evaluate with `bins=10`.")
+        return cls.from_table(table, level=evaluation.level, ax=ax)
+
+    @classmethod
+    def from_table(cls, table: Table, *, level: float = 0.95, ax: Axes | None = None) -> Self:
+        """Draw a table of bins, for example one that was merged from several.
+
+        Parameters
+        ----------
+        table : Table
+            Of a classifier, by bin.
+        level : float, default 0.95
+            Probability of a grey bar, if the model is calibrated.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn.
+        """
+        if table.bins is None:
+            raise fail(OptionError, "table", "must be one of bins", got="one of groups", hint="use `GroupsDisplay`.")
+        if not has_reliability(table):
+            raise UnavailableError(
+                "a reliability diagram compares probabilities of classes; these predictions have none.\n\n"
+                "Hint: `ExcessDisplay` shows how the surprise of states and densities is spread."
+            )
+        predicted = table.predicted
+        band = consistency_band(table.summaries, predicted, fraction(level, "level"))
+        n = np.array([s.n for s in table.summaries], dtype=np.intp)
+        edges = np.array(table.bins.edges)
+        made = cls(
+            predicted, table.observed, *band, n, edges, table.overconfident(), table.name, table.top_label, level
+        )
+        return made.plot(ax=ax)
+
+    @property
+    def outside(self) -> BoolArray:
+        """Tell for each bin whether it lies outside its grey bar; False where it is empty."""
+        slack = 1e-9
+        found: BoolArray = (self.observed < self.low - slack) | (self.observed > self.high + slack)
+        return found
+
+    def __repr__(self) -> str:
+        band = f"outside the {percent(self.level)} band"
+        return f"{type(self).__name__}: {len(self.n)} bins, {int(self.outside.sum())} of them {band}"
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself.
+        """
+        self.ax_ = ax = axes_on(ax, (5.4, 5.8))
+        self.figure_ = ax.figure
+        draw_ground(ax, self.top_label)
+        full = ~np.isnan(self.predicted)
+        label = f"where {percent(self.level)} of calibrated bins lie"
+        bars = self.predicted[full], self.low[full], self.high[full]
+        width = min(max(90.0 / max(full.sum(), 1), 1.5), 6.0)
+        ax.vlines(*bars, color=ink(ax), alpha=0.3, lw=width, zorder=2, label=label)
+        order = np.argsort(self.predicted[full], kind="stable")
+        ax.plot(self.predicted[full][order], self.observed[full][order], color=ink(ax), lw=0.8, alpha=0.6, zorder=3)
+        self._points(ax)
+        self._counts(ax)
+        legend_above(ax)
+        return self
+
+    def _points(self, ax: Axes) -> None:
+        outside = self.outside
+        size = 6.5 if len(self.n) <= 30 else 4.5
+        kinds = (
+            ("inside", ~outside & ~np.isnan(self.predicted), "o", ink(ax)),
+            ("outside, over-confident", outside & self.overconfident, "D", OVER),
+            ("outside, under-confident", outside & ~self.overconfident, "s", UNDER),
+        )
+        for label, mine, marker, colour in kinds:
+            if mine.any():
+                ax.plot(
+                    self.predicted[mine],
+                    self.observed[mine],
+                    linestyle="none",
+                    marker=marker,
+                    markersize=size,
+                    color=colour,
+                    markeredgecolor=ax.get_facecolor(),
+                    markeredgewidth=0.8,
+                    clip_on=False,
+                    zorder=4,
+                    label=label,
+                )
+
+    def _counts(self, ax: Axes) -> None:
+        """Draw a strip of bars below the diagram, with the number of rows of each bin."""
+        if self.bin_on == "entropy":  # its bins do not lie on the axis
+            left, right = self.predicted - 0.015, self.predicted + 0.015
+        else:
+            edges = np.clip(self.edges, 0.0, 1.0)
+            left, right = edges[:-1], edges[1:]
+        full = ~np.isnan(self.predicted)
+        height = HIGHEST * self.n / max(self.n.max(), 1.0)
+        middle, width = 0.5 * (left + right), 0.86 * np.maximum(right - left, 0.006)
+        style: dict[str, Any] = {"color": ink(ax), "alpha": 0.35, "linewidth": 0}
+        ax.bar(middle[full], height[full], width[full], bottom=STRIP, **style)
+        written: list[float] = []
+        for k in np.argsort(-self.n, kind="stable").tolist():  # the largest first, as far as there is room
+            if full[k] and all(abs(middle[k] - other) >= _ROOM for other in written):
+                written.append(float(middle[k]))
+                ax.text(middle[k], STRIP + height[k] + 0.008, brief(int(self.n[k])), fontsize="x-small", ha="center")
+
+
+def has_reliability(table: Table | None) -> bool:
+    """Tell whether a table compares predictions of classes in bins."""
+    return table is not None and table.bins is not None and table.total.sum_predicted is not None

@@ -1,0 +1,176 @@
+"""How well each temperature fits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+from scipy import special
+
+from .._types import FloatArray
+from ..evaluation import Evaluation
+from ..inference.curves import Curve, score
+from ..inference.intervals import inverse
+from ..inference.results import Interval
+from .canvas import NEUTRAL, OVER, axes_on, direction_label, ink, legend_above, message, percent
+from .display import Display, checked
+from .scales import temperature_axis, temperature_range
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TemperatureDisplay", "draw_limits"]
+
+_TOP = 3.5  # standard deviations
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class TemperatureDisplay(Display):
+    """How far each temperature is from the one the data ask for.
+
+    The height of the curve is a distance in standard deviations: the normal score of the probability, if that were the
+    temperature, of outcomes as extreme as these. Temperatures below the dotted line are not ruled out; they are the
+    interval. At a temperature of 1 the model is calibrated, above it over-confident, below it under-confident.
+
+    Attributes
+    ----------
+    low_side, high_side : ndarray of shape (points, 2)
+        Temperature and distance along the curve, outward from the estimate, below it and above it. Only temperatures
+        that are finite and above 0; an empty side has none.
+    interval : Interval
+        The temperature the data ask for, with its interval; NaN where it does not exist.
+    distance : float
+        The distance at which temperatures leave the interval: 1.96 for a level of 95 %.
+    max_temperature : float
+        Largest temperature that is allowed.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    See Also
+    --------
+    ECDDisplay : The same on the scale of nats.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from safecal.plot import TemperatureDisplay
+    >>> display = TemperatureDisplay.from_predictions([0, 1, 0, 0, 1], [0.2, 0.7, 0.9, 0.3, 0.8])
+    >>> display
+    TemperatureDisplay: 2.11, 95 % interval 0.432 to inf
+    >>> plt.close(display.figure_)
+    """
+
+    low_side: FloatArray
+    high_side: FloatArray
+    interval: Interval
+    distance: float
+    max_temperature: float
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+        """Draw the temperature of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of any predictions; where the temperature does not exist, the plot says why.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        TemperatureDisplay
+            The display, drawn.
+        """
+        bounds, interval = checked(evaluation).bounds, evaluation.temperature
+        distance = score(0.5 - 0.5 * evaluation.level)
+        top = max(_TOP, distance + 0.5)
+        low, high = (_side(curve, interval.value, top) for curve in (bounds.beta_high, bounds.beta_low))
+        return cls(low, high, interval, distance, evaluation.max_temperature).plot(ax=ax)
+
+    def __repr__(self) -> str:
+        i = self.interval
+        if math.isnan(i.value):
+            return f"{type(self).__name__}: none"
+        return f"{type(self).__name__}: {i.value:.3g}, {percent(i.level)} interval {i.low:.3g} to {i.high:.3g}"
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        TemperatureDisplay
+            Itself.
+        """
+        self.ax_ = ax = axes_on(ax, (5.8, 4.2))
+        self.figure_ = ax.figure
+        if math.isnan(self.interval.value):
+            message(ax, f"There is no temperature:\n{self.interval.method.removeprefix('none: ')}.")
+            return self
+        left, right = temperature_range([self.interval], self.max_temperature)
+        temperature_axis(ax, left, right)
+        draw_limits(ax, self.max_temperature)
+        ax.axvspan(1.0, right, color=OVER, alpha=0.06, linewidth=0, zorder=0, gid="over-confident")
+        self._curve(ax, left, right)
+        self._interval(ax, left, right)
+        ax.set_ylim(0.0, max(_TOP, self.distance + 0.5))
+        ax.set_xlabel(direction_label("temperature"))
+        ax.set_ylabel("distance (standard deviations)")
+        legend_above(ax)
+        return self
+
+    def _curve(self, ax: Axes, left: float, right: float) -> None:
+        t = self.interval.value
+        if t == 0.0:
+            t = min([left, *self.high_side[:, 0].tolist()])
+        elif t == math.inf:
+            t = max([right, *self.low_side[:, 0].tolist()])
+        both = np.array([*self.low_side[::-1].tolist(), [t, 0.0], *self.high_side.tolist()]).reshape(-1, 2)
+        ax.plot(both[:, 0], both[:, 1], color=ink(ax), lw=1.6, zorder=3)
+
+    def _interval(self, ax: Axes, left: float, right: float) -> None:
+        i = self.interval
+        low, high = (min(max(end, left), right) for end in (i.low, i.high))
+        label = f"{percent(i.level)} interval, {i.low:.3g} to {i.high:.3g}"
+        ax.axhline(self.distance, color=ink(ax), lw=0.8, ls=":", zorder=1)
+        ax.plot([low, high], [self.distance] * 2, color=NEUTRAL, lw=3.5, solid_capstyle="butt", zorder=4, label=label)
+        arrow: dict[str, Any] = {"linestyle": "none", "color": NEUTRAL, "markersize": 8, "clip_on": False, "zorder": 5}
+        for end in (i.low, i.high):
+            if left <= end <= right:
+                ax.vlines(end, 0.0, self.distance, color=NEUTRAL, lw=1.0, zorder=2)
+            else:
+                ax.plot([left if end < left else right], [self.distance], marker="<" if end < left else ">", **arrow)
+        shown = min(max(i.value, left), right)
+        marker = "<" if i.value < left else ">" if i.value > right else "o"
+        style: dict[str, Any] = {"color": ink(ax), "markersize": 7, "clip_on": False, "zorder": 6}
+        ax.plot([shown], [0.0], linestyle="none", marker=marker, label=f"estimate, {i.value:.3g}", **style)
+
+
+def _side(curve: Curve, value: float, top: float) -> FloatArray:
+    """Return temperatures and their distances along a bound, as far as they are finite and above 0."""
+    if math.isnan(value):
+        return np.empty((0, 2))
+    grid = np.linspace(0.0, top, 36).tolist()
+    points = [(inverse(curve.at(float(special.ndtr(-z)))), z) for z in grid]
+    points += [(inverse(bound), z) for z, bound in zip(curve.scores, curve.bounds, strict=True) if 0.0 <= z <= top]
+    points = sorted({(t, z) for t, z in points if 0.0 < t < math.inf}, key=lambda point: point[1])
+    return np.array(points).reshape(-1, 2)
+
+
+def draw_limits(ax: Axes, max_temperature: float) -> None:
+    """Draw the line of calibration, and that of the largest temperature that is allowed."""
+    ax.axvline(1.0, color=ink(ax), lw=1.0, zorder=1, label="calibrated, 1")
+    if math.isfinite(max_temperature):
+        ax.axvline(max_temperature, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {max_temperature:g}")
