@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
@@ -214,12 +215,39 @@ class Evaluation:
         return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
 
     def _tables(self) -> list[Table]:
-        return [table for table in (self.bins, self.groups) if table is not None]
+        groups = None if self.groups is None else self.groups.worst_first()
+        return [table for table in (self.bins, groups) if table is not None]
 
     def _metrics(self) -> list[Metric]:
         verdict = self.verdict
         head = inference_rows(verdict.ecd, verdict.temperature, self.test)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
+
+    def plot(self) -> Any:
+        """Draw the verdict, the reliability diagram, ECD by bin, the temperature and the groups, in one figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A new figure; the classes of `safecal.plot` draw each part on axes of yours.
+        """
+        from .plot.dashboard import dashboard
+
+        return dashboard(self)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write a page that explains everything: one HTML file that needs no network.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where to.
+        title : str, optional
+            What the page is about.
+        """
+        from .report import write_report
+
+        write_report(self, path, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the sums, and the metrics they give.

@@ -1,0 +1,90 @@
+"""HTML and SVG in which text is escaped by construction: only what `element` made passes as markup."""
+
+import html
+import math
+import unicodedata
+from collections.abc import Iterable
+from typing import final
+
+__all__ = ["Markup", "compact", "element", "join", "shortened", "visible"]
+
+# These have no content. In SVG, the closing slash is needed; in HTML it does no harm.
+_EMPTY = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
+
+# They reorder the text around them.
+_DIRECTIONS = {chr(code) for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+@final
+class Markup(str):
+    """Text that is markup already, and is not escaped again."""
+
+    __slots__ = ()
+
+
+def element(tag: str, /, *children: str | None, **attributes: str | float | bool | None) -> Markup:
+    """Return an element; children that are not `Markup` are escaped, and so is every attribute.
+
+    ``class_`` writes ``class`` and ``aria_label`` writes ``aria-label``. An attribute that is None or False is left
+    out, one that is True stands without a value. A child that is None is left out.
+    """
+    opening = tag + "".join(_attribute(name, value) for name, value in attributes.items())
+    if tag in _EMPTY:
+        return Markup(f"<{opening}/>")
+    return Markup(f"<{opening}>{join(children)}</{tag}>")
+
+
+def join(children: Iterable[str | None], separator: str = "") -> Markup:
+    """Return parts one after the other; those that are not `Markup` are escaped."""
+    return Markup(separator.join(_escaped(child) for child in children if child is not None))
+
+
+def _escaped(text: str) -> str:
+    return text if isinstance(text, Markup) else html.escape(visible(text, keep="\n\t"), quote=False)
+
+
+def _attribute(name: str, value: str | float | bool | None) -> str:
+    if value is None or value is False:
+        return ""
+    name = name.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    text = compact(value) if isinstance(value, float) else str(value)
+    return f' {name}="{html.escape(visible(text))}"'
+
+
+def compact(value: float) -> str:
+    """Return a coordinate to a tenth, without what is not needed."""
+    if not math.isfinite(value):
+        raise ValueError("a coordinate is not finite")
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    r"""Return a text with what cannot be seen written out: control characters, half characters, changes of direction.
+
+    Examples
+    --------
+    >>> visible("one\x00two")
+    'one\\x00two'
+    """
+    if text.isprintable():
+        return text
+    return "".join(ascii(c)[1:-1] if c not in keep and _unseen(c) else c for c in text)
+
+
+def _unseen(character: str) -> bool:
+    return character in _DIRECTIONS or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp", "Cn"}
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text in one line with nothing invisible in it, cut to a number of characters.
+
+    Examples
+    --------
+    >>> shortened("a name that is long", 10)
+    'a name th…'
+    """
+    text = visible(text)
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -1,0 +1,599 @@
+"""The report as a file: whole, self-contained, escaped, and true to the evaluation."""
+
+import base64
+import dataclasses
+import hashlib
+import json
+import math
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
+from html.parser import HTMLParser
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import safecal
+from safecal import Evaluation
+from safecal.band import binomial_band, effective_rows
+from safecal.errors import FileError, InputError
+from safecal.report import report_html, write_report
+from safecal.report.coarse import coarser
+from safecal.report.curve import distances
+from safecal.report.details import snippet
+from safecal.report.diagram import points
+from safecal.report.svg import Scale
+from safecal.report.words import temperature_in_words
+
+from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
+
+CREATED = datetime(2025, 2, 14, 12, 30, tzinfo=UTC)
+VOID = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
+
+
+@dataclasses.dataclass
+class Node:
+    """An element of the page."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    parent: "Node | None"
+    children: list["Node"] = dataclasses.field(default_factory=list)
+    pieces: list[str] = dataclasses.field(default_factory=list)
+
+    def all(self, tag: str | None = None, **attributes: str) -> list["Node"]:
+        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+        fits = (tag is None or self.tag == tag) and all(self.attributes.get(k) == v for k, v in wanted.items())
+        return ([self] if fits else []) + [found for child in self.children for found in child.all(tag, **attributes)]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def __getitem__(self, name: str) -> str:
+        return self.attributes[name] or ""
+
+
+class Reader(HTMLParser):
+    """Reads a page into nodes, and complains where a tag is not closed by its own."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.root = self.open = Node("page", {}, None)
+        self.feed(page)
+        self.close()
+        assert self.open is self.root, f"<{self.open.tag}> is not closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), f"<{tag}> has an attribute twice"
+        node = Node(tag, dict(attrs), self.open)
+        self.open.children.append(node)
+        if tag not in VOID:
+            self.open = node
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in VOID
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag == self.open.tag, f"</{tag}> closes <{self.open.tag}>"
+        assert self.open.parent is not None
+        self.open = self.open.parent
+
+    def handle_data(self, data: str) -> None:
+        node: Node | None = self.open
+        while node is not None:
+            node.pieces.append(data)
+            node = node.parent
+
+
+@cache
+def page_of(case: str) -> str:
+    title = SCRIPT if case == "hostile" else f"The case: {case}"
+    source = IMAGE if case == "hostile" else "rows.csv"
+    command = f"safecal {IMAGE} {SCRIPT}" if case == "hostile" else None
+    return report_html(evaluations()[case], title=title, source=source, command=command, created=CREATED)
+
+
+@cache
+def read(case: str) -> Node:
+    return Reader(page_of(case)).root
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def visible(node: Node) -> str:
+    """Return the text of the page without its scripts and its style."""
+    return words("".join(part.text for part in node.all("header") + node.all("main") + node.all("footer")))
+
+
+def test_every_case_is_named() -> None:
+    assert tuple(evaluations()) == CASES
+
+
+# What every page holds
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_page_is_whole_and_small(case: str) -> None:
+    page, root = page_of(case), read(case)
+    assert page.startswith("<!DOCTYPE html>\n")
+    assert len(page.encode()) <= 200_000
+    (html,) = root.all("html")
+    assert html["lang"] == "en"
+    assert len(root.all("h1")) == len(root.all("main")) == len(root.all("header")) == len(root.all("footer")) == 1
+    levels = [int(node.tag[1]) for node in root.all() if re.fullmatch("h[1-6]", node.tag)]
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    ids = [node["id"] for node in root.all() if "id" in node.attributes]
+    assert len(set(ids)) == len(ids)
+    for node in root.all():
+        assert set(node.attributes.get("aria-labelledby", "").split()) <= set(ids)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_verdict_comes_first(case: str) -> None:
+    verdict, root = evaluations()[case].verdict, read(case)
+    (main,) = root.all("main")
+    first = main.all("section")[0]
+    assert first.all("h2")[0].text == verdict.decision
+    assert root.all("body")[0]["class"] == verdict.decision.lower()
+    assert words(verdict.reason.replace("`", ""))[1:] in words(first.text)
+    assert words(verdict.reading)[1:] in words(first.text)
+    assert len(first.all("li")) >= 1
+    names = [section["aria-labelledby"] for section in main.all("section")]
+    order = ["verdict", "numbers", "pictures", "tables", "details", "glossary"]
+    assert names == [name for name in order if name in names]
+    assert set(order) - {"tables"} <= set(names)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_table_can_be_read_aloud(case: str) -> None:
+    root = read(case)
+    assert len(root.all("table")) >= 3
+    for table in root.all("table"):
+        assert len(table.all("caption")) == 1
+        assert all(cell["scope"] in {"row", "col"} for cell in table.all("th"))
+        for row in table.all("tbody")[0].all("tr"):
+            assert len(row.all("th")) == 1
+    for wide in root.all(class_="wide"):
+        assert wide["role"] == "region"
+        assert wide["tabindex"] == "0"
+        assert wide["aria-label"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_picture_says_what_it_shows_and_stays_in_its_frame(case: str) -> None:
+    root = read(case)
+    pictures = root.all("svg", role="img")
+    assert len(pictures) >= 1
+    for picture in pictures:
+        title, described = picture.all("title")[0], picture.all("desc")[0]
+        assert picture["aria-labelledby"] == f"{title['id']} {described['id']}"
+        assert title.text
+        assert described.text
+        width, height = map(float, picture["viewbox"].split()[2:])
+        for node in picture.all():
+            for name in ("x", "x1", "x2", "cx"):
+                assert -1 <= float(node.attributes.get(name) or 0) <= width + 1, (node, case)
+            for name in ("y", "y1", "y2", "cy"):
+                assert -1 <= float(node.attributes.get(name) or 0) <= height + 1, (node, case)
+            assert float(node.attributes.get("width") or 0) >= 0
+            for x, y in (pair.split(",") for pair in (node.attributes.get("points") or "").split()):
+                assert -1 <= float(x) <= width + 3
+                assert -1 <= float(y) <= height + 1
+    for hidden in (svg for svg in root.all("svg") if "role" not in svg.attributes):
+        assert hidden["aria-hidden"] == "true"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_asked_of_the_network_and_one_script_may_run(case: str) -> None:
+    root = read(case)
+    for node in root.all():
+        assert not {"src", "style", "srcset", "action"} & set(node.attributes)
+        assert not [name for name in node.attributes if name.startswith("on")]
+        assert node.attributes.get("href", "#").startswith("#")  # type: ignore[union-attr]
+        assert node.tag not in {"img", "iframe", "object", "embed", "link", "form", "base"}
+    assert not re.search(r"@import|url\(", root.all("style")[0].text)
+    (policy,) = (meta["content"] for meta in root.all("meta") if "http-equiv" in meta.attributes)
+    scripts = [script for script in root.all("script") if "type" not in script.attributes]
+    (script,) = scripts
+    digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert policy.startswith("default-src 'none';")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_document_is_embedded_or_said_to_be_left_out(case: str) -> None:
+    evaluation, root = evaluations()[case], read(case)
+    blocks = root.all("script", id="evaluation")
+    if case == "many":
+        assert not blocks
+        assert "is left out here: the file would exceed 200 kB" in visible(root)
+        return
+    (block,) = blocks
+    assert block["type"] == "application/json"
+    assert not set("<>&") & set(block.text)
+    document = json.loads(block.text)
+    assert document == json.loads(json.dumps(evaluation.to_dict()))
+    assert Evaluation.from_dict(document).to_dict() == evaluation.to_dict()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_number_goes_missing(case: str) -> None:
+    evaluation, text = evaluations()[case], visible(read(case))
+    assert not re.search(r"\bnan\b|\binf\b|NaN|\{|\}", re.sub(r"import safecal.*?print", "", text)), case
+    for name in ("nll", "ece", "brier", "accuracy"):
+        value = getattr(evaluation, name)
+        if math.isfinite(value) and abs(value) < 1e6:
+            assert f"{value:.4f}" in text
+    assert (str(evaluation.n) if evaluation.n < 10_000 else f"{evaluation.n:,}") in text
+
+
+# What it says
+
+
+def test_an_unsafe_model() -> None:
+    evaluation, text = evaluations()["unsafe"], visible(read("unsafe"))
+    assert "It is surer than it should be" in text
+    assert "Do not act on its confidence." in text
+    assert "safecal.SafeTemperature" in text
+    assert f"{evaluation.ecd:+.4f} nat" in text
+    assert f"95 % interval {evaluation.interval.low:+.4f} to {evaluation.interval.high:+.4f}" in text
+    assert f"Its logits are about {evaluation.temperature.value:.3g} times too large." in text
+    assert all(place in text for place in evaluation.verdict.unsafe_in[:5])
+    assert f"95 % of the time at most {evaluation.reliability.ece_quantile:.4f}" in text  # type: ignore[union-attr]
+
+
+def test_a_safe_model() -> None:
+    text = visible(read("safe"))
+    assert "Its confidence keeps its word" in text
+    assert "Safe does not mean good" in text
+    assert "SafeTemperature" not in text
+    assert "; 1 is not ruled out." in text
+    assert "SafeTemperature makes it as sharp as is safe" in visible(read("cautious"))
+
+
+def test_an_undetermined_model() -> None:
+    verdict, text = evaluations()["undetermined"].verdict, visible(read("undetermined"))
+    assert verdict.rows_needed is not None
+    (said,) = re.findall(r"About ([\d ]+) rows more, of the same kind, would decide\.", text)
+    assert verdict.rows_needed <= int(said.replace(" ", "")) <= 1.1 * verdict.rows_needed
+    assert "No number of rows can be told" in visible(read("one row"))
+    assert "too few to rule any temperature out" in visible(read("one row"))
+
+
+def test_predictions_that_are_certain_or_impossible() -> None:
+    text = visible(read("impossible"))
+    assert "It called impossible what happened" in text
+    assert "2 rows had an outcome that the model had called impossible" in text
+    assert "+∞ nat" in text
+    assert "clip=1e-6" in text
+    text = visible(read("certain"))
+    assert "60 of 60 rows hold a probability of exactly 0 or 1" in text
+    assert "Pass logits instead of probabilities." in text
+    assert "`" not in text
+
+
+def test_a_model_that_says_nothing() -> None:
+    text = visible(read("coin tosses"))
+    assert "The model says almost nothing." in text
+    assert "every prediction is a toss or a certainty" in text
+    assert "Train it again, or leave it." in visible(read("useless"))
+
+
+def test_states_and_densities() -> None:
+    evaluation, text = evaluations()["gaussian"], visible(read("gaussian"))
+    assert "states in 4 dimensions" in text
+    assert "covariances are about" in text
+    assert f"NEES{4 + 2 * evaluation.ecd:.4f}" in text
+    assert "0.1 nat a dimension, 0.4 nat for 4" in text
+    assert "There is no temperature to show: no log-partition function." in visible(read("unnormalised"))
+    assert "its densities should be flatter" in visible(read("density")).lower()
+
+
+def test_a_family_it_does_not_know() -> None:
+    text = visible(Reader(report_html(dataclasses.replace(evaluations()["gaussian"], family="mixture"))).root)
+    assert "mixture in 4 dimensions" in text
+    assert "Its densities should be flatter, with temperature" in text
+    assert "result = predictions.evaluate(" in text
+
+
+def test_safe_on_average_is_not_safe_everywhere() -> None:
+    z = np.linspace(-4, 4, 4000)
+    y = np.random.default_rng(3).random(4000) < 1 / (1 + np.exp(-z))
+    group = np.where(np.arange(4000) % 8 == 0, "few", "most")
+    evaluation = safecal.evaluate(y, logits=z * np.where(group == "few", 2.0, 0.9), by=group, bins=None)
+    assert (evaluation.verdict.decision, evaluation.verdict.unsafe_in) == ("SAFE", ("group few",))
+    text = visible(Reader(report_html(evaluation)).root)
+    assert "That speaks of all rows together: one bin or group is over-confident beyond the limit." in text
+    assert "Look where it is worst.Over-confident beyond the limit: group few." in text.replace(". Over", ".Over")
+
+
+def test_a_few_rows_that_decide_are_pointed_at() -> None:
+    p = np.full(1000, 0.999)
+    y = np.arange(1000) >= 10  # ten failures where one is expected
+    text = visible(Reader(report_html(safecal.evaluate(y, p))).root)
+    assert "Look at the most surprising rows." in text
+
+
+def test_temperatures_in_words() -> None:
+    said = {
+        ("bernoulli", 2.0): "its logits are about 2 times too large",
+        ("categorical", 0.25): "its logits are about 4 times too small",
+        ("bernoulli", 1.001): "its logits are about right",
+        ("gaussian", 2.0): "its covariances are about 2 times too small",
+        ("density", 0.5): "its densities should be sharper, with temperature 0.5",
+        ("bernoulli", 0.0): "every outcome was the most likely one",
+        ("bernoulli", math.inf): "its confidence carries no information",
+    }
+    assert {key: temperature_in_words(*key) for key in said} == said
+
+
+def test_recalibration_stands_beside_it() -> None:
+    before, after = evaluations()["unsafe"], evaluations()["safe"]
+    root = Reader(report_html(before, after=after, created=CREATED)).root
+    (section,) = root.all("section", aria_labelledby="after")
+    rows = {row.all("th")[0].text: [cell.text for cell in row.all("td")] for row in section.all("tbody")[0].all("tr")}
+    assert rows["verdict"] == ["UNSAFE", "SAFE"]
+    assert rows["ECD"] == [f"{before.ecd:+.4f}", f"{after.ecd:+.4f}"]
+    assert rows["NLL"] == [f"{before.nll:.4f}", f"{after.nll:.4f}"]
+    assert "After recalibration" not in page_of("unsafe")
+
+
+def test_the_tables_hold_the_sums() -> None:
+    evaluation, root = evaluations()["unsafe"], read("unsafe")
+    bins, groups = root.all("table", class_="keys")
+    table = evaluation.bins
+    assert table is not None
+    assert bins.all("th")[0].text == "probability"
+    for row, label, s in zip(bins.all("tbody")[0].all("tr"), table.labels, table.summaries, strict=True):
+        cells = [cell.text for cell in row.children]
+        assert cells[:2] == [label, str(s.n)]
+        assert f"{s.ecd:+.4f}" in cells
+    ecd = [float(row.children[7].text) for row in groups.all("tbody")[0].all("tr")]
+    assert ecd == sorted(ecd, reverse=True)
+    (sorted_by,) = groups.all("th", aria_sort="descending")
+    assert sorted_by.text == "ECD"
+    beyond = {row.children[0].text for row in groups.all("tr", class_="beyond")}
+    assert {f"site {name}" for name in beyond} == {n for n in evaluation.verdict.unsafe_in if n.startswith("site")}
+
+
+def test_a_crowd_of_bins_and_groups() -> None:
+    root = read("many")
+    text = visible(root)
+    assert "800 of 1000 groups are left out, none of them with a larger ECD than those shown." in text
+    assert "The other 960 groups are not drawn." in text
+    assert "Neighbours of the 500 bins are added up, to 50." in text
+    bins, groups = root.all("table", class_="keys")
+    assert len(bins.all("tbody")[0].all("tr")) == 50
+    assert len(groups.all("tbody")[0].all("tr")) == 200
+
+
+def test_whatever_comes_from_the_data_is_text() -> None:
+    page, root = page_of("hostile"), read("hostile")
+    for given in HOSTILE[:3]:
+        assert given not in page
+    assert "\u202e" not in page
+    assert "\x00" not in page
+    text = visible(root)
+    assert root.all("h1")[0].text == SCRIPT
+    assert f"from {IMAGE}" in text
+    assert f"safecal {IMAGE} {SCRIPT}" in text
+    names = [row.children[0].text for row in root.all("table", class_="keys")[1].all("tbody")[0].all("tr")]
+    assert {SCRIPT, IMAGE, "a & b", r"\u202eright to left\x00", r"\ud800 half", "x" * 59 + "…"} <= set(names)
+    page.encode()
+
+
+# How it is made
+
+
+def test_the_same_evaluation_gives_the_same_page() -> None:
+    evaluation = evaluations()["unsafe"]
+    page = report_html(evaluation, created=CREATED)
+    assert page == report_html(evaluation, created=CREATED.replace(tzinfo=None))
+    assert page == report_html(evaluation, created=CREATED.astimezone(timezone(timedelta(hours=5))))
+    assert page == report_html(Evaluation.from_dict(evaluation.to_dict()), created=CREATED)
+    assert "2025-02-14 12:30:00 UTC" in page
+    before = datetime.now(UTC).replace(microsecond=0)
+    (time,) = Reader(report_html(evaluation)).root.all("time")
+    assert before <= datetime.fromisoformat(time["datetime"]) <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_python_code_compiles(case: str) -> None:
+    assert snippet(evaluations()[case]) in Reader(page_of(case)).root.text
+    compile(snippet(evaluations()[case]), case, "exec")
+
+
+@pytest.mark.parametrize("options", [{}, {"bins": 7}, {"bins": safecal.Bins.from_edges([0, 0.3, 1])}, {"bins": None}])
+def test_the_python_code_makes_it_again(options: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y, groups, weights = rng.random(200) < p, rng.integers(0, 3, 200), rng.random(200)
+    made = safecal.evaluate(y, p, by=groups, sample_weight=weights, threshold=0.2, level=0.9, **options)
+    names: dict[str, Any] = {"y_true": y, "y_prob": p, "groups": groups, "weights": weights}
+    exec(snippet(made), names)
+    assert names["result"] == made
+    assert capsys.readouterr().out == f"{made.verdict}\n"
+
+
+@pytest.mark.parametrize("given", [None, 1.0, "report.html"])
+def test_only_an_evaluation_can_be_reported(given: Any) -> None:
+    with pytest.raises(InputError, match=r"(?s)`evaluation` must be an Evaluation.*Hint: "):
+        report_html(given)
+    if given is not None:
+        with pytest.raises(InputError, match="`after` must be an Evaluation"):
+            report_html(evaluations()["safe"], after=given)
+
+
+def test_writing(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_report(evaluations()["hostile"], path, title=SCRIPT, created=CREATED)
+    text = report_html(evaluations()["hostile"], title=SCRIPT, created=CREATED)
+    assert path.read_bytes() == text.encode()
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileError, match=r"(?s)`path` must lie in a folder that exists.*Hint: "):
+        write_report(evaluations()["safe"], tmp_path / "missing" / "report.html")
+
+
+# The pictures
+
+
+@pytest.mark.parametrize("case", ["unsafe", "categorical"])
+def test_the_over_confident_side_is_shaded(case: str) -> None:
+    table = evaluations()[case].bins
+    assert table is not None
+    (picture,) = (svg for svg in read(case).all("svg", role="img") if "reliability-title" in svg["aria-labelledby"])
+    shaded = [
+        [tuple(map(float, pair.split(","))) for pair in zone["points"].split()]
+        for zone in picture.all("polygon", class_="zone")
+    ]
+    x, y = Scale(0.0, 1.0, 52.0, 424.0), Scale(0.0, 1.0, 384.0, 12.0)
+    for predicted in (0.1, 0.3, 0.45, 0.55, 0.7, 0.9):
+        for observed in (0.02, 0.2, 0.4, 0.6, 0.8, 0.98):
+            s = safecal.Summary(n=1, weight=1.0, sum_predicted=predicted, sum_observed=observed,
+                                sum_confidence=predicted, sum_correct=observed, sum_brier=0.0)  # fmt: skip
+            one = dataclasses.replace(table, keys=((0.0, 1.0),), summaries=(s,))
+            inside = any(_contains(polygon, x(predicted), y(observed)) for polygon in shaded)
+            assert inside == bool(one.overconfident()[0]), (predicted, observed)
+
+
+def _contains(polygon: list[tuple[float, ...]], x: float, y: float) -> bool:
+    inside = False
+    for (a, b), (c, d) in zip(polygon, polygon[1:] + polygon[:1], strict=True):
+        if (b > y) != (d > y) and x < a + (y - b) * (c - a) / (d - b):
+            inside = not inside
+    return inside
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_the_band_is_exact_binomial(level: float) -> None:
+    n, p = (
+        a.ravel() for a in np.meshgrid([1.0, 2.0, 7.0, 100.0, 12_345.0, 1e6], [0.0, 1e-9, 0.01, 0.3, 0.5, 0.999, 1.0])
+    )
+    low, high = binomial_band(p, n, level)
+    np.testing.assert_allclose(low, stats.binom.ppf((1 - level) / 2, n, p).clip(0) / n)
+    np.testing.assert_allclose(high, stats.binom.ppf((1 + level) / 2, n, p) / n)
+
+
+def test_weights_count_as_fewer_rows() -> None:
+    p = np.full(100, 0.3)
+    y = np.arange(100) < 30
+    assert effective_rows(safecal.bernoulli(y, p).summary()) == 100
+    assert effective_rows(safecal.bernoulli(y, p).summary(np.full(100, 7.0))) == 100
+    assert effective_rows(safecal.bernoulli(y, p).summary(np.repeat([1.0, 0.0], 50))) == 50
+    w = np.linspace(1, 3, 100)
+    assert effective_rows(safecal.bernoulli(y, p).summary(w)) == math.floor(w.sum() ** 2 / (w**2).sum())
+    assert effective_rows(safecal.bernoulli([1, 0, 1], [0.0, 0.0, 0.5]).summary()) == 3
+
+
+def test_the_points_of_the_diagram() -> None:
+    table = evaluations()["unsafe"].bins
+    assert table is not None
+    found = points(table)
+    assert [point.n for point in found] == [s.n for s in table.summaries]
+    assert [point.overconfident for point in found] == table.overconfident().tolist()
+    assert found[0].outside
+    assert found[0].overconfident
+    (picture,) = (svg for svg in read("unsafe").all("svg", role="img") if "reliability" in svg["aria-labelledby"])
+    assert len(picture.all("circle")) == len(found)
+    assert len(picture.all("rect", class_="band")) == len(picture.all("rect", class_="count")) == len(found)
+    texts = [text.text for text in picture.all("text")]
+    assert all(str(point.n) in texts for point in found)
+
+
+def test_the_curve_goes_through_the_interval() -> None:
+    evaluation = evaluations()["unsafe"]
+    below, above = distances(evaluation.bounds)
+    z = stats.norm.ppf(0.975)
+    for side, end in ((below, evaluation.temperature.low), (above, evaluation.temperature.high)):
+        temperatures, heights = (np.array(column) for column in zip(*side, strict=True))
+        assert (np.diff(heights) > 0).all()
+        assert np.interp(z, heights, temperatures) == pytest.approx(end, rel=2e-3)
+    assert below[0][0] == pytest.approx(evaluation.temperature.value, rel=1e-2)
+
+
+def test_bars_and_marks_stand_where_their_values_are() -> None:
+    evaluation, root = evaluations()["safe"], read("safe")
+    groups = evaluation.groups
+    assert groups is not None
+    (picture,) = (svg for svg in root.all("svg", role="img") if "groups-title" in svg["aria-labelledby"])
+    rows = picture.all("g")
+    assert len(rows) == len(groups)
+    ecd = [float(row.all("text")[1].text.replace("\N{MINUS SIGN}", "-")) for row in rows]
+    marks = [float(row.all("rect")[0]["x"]) + float(row.all("rect")[0]["width"]) / 2 for row in rows]
+    slope, offset = np.polyfit(ecd, marks, 1)
+    np.testing.assert_allclose(np.polyval([slope, offset], ecd), marks, atol=0.3)
+    assert ecd == sorted(ecd, reverse=True)
+    (neutral,) = picture.all("line", class_="neutral")
+    (limit,) = picture.all("line", class_="limit")
+    assert float(neutral["x1"]) == pytest.approx(offset, abs=0.3)
+    assert float(limit["x1"]) == pytest.approx(offset + 0.1 * slope, abs=0.3)
+
+
+@pytest.mark.parametrize("most", [1, 3, 10, 99, 100])
+def test_merged_bins_keep_every_row(most: int) -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(500)
+    table = safecal.evaluate(rng.random(500) < p, p, bins=100).bins
+    assert table is not None
+    merged = coarser(table, most)
+    assert merged.bins is not None
+    assert len(merged) == len(merged.keys) == len(merged.bins) <= most
+    assert merged.total.n == 500
+    assert merged.total.ecd == pytest.approx(table.total.ecd)
+    assert (merged.bins.edges[0], merged.bins.edges[-1]) == (0.0, 1.0)
+    assert merged[merged.keys[0]].n == np.sum(p < merged.bins.edges[1])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log"),
+    [(0, 1, False), (-0.06, 0.22, False), (-3e5, 1.2e6, False), (1e-300, 3e-300, False)]
+    + [(0.9, 1.1, True), (0.03, 32, True)],
+)
+def test_ticks_are_few_round_and_inside(low: float, high: float, log: bool) -> None:
+    scale = Scale(low, high, 0.0, 100.0, log)
+    ticks = scale.ticks(6)
+    assert 2 <= len(ticks) <= 6
+    assert all(low <= t * (1 + 1e-9) and t <= high * (1 + 1e-9) for t in ticks)
+    assert all(0 <= scale(t) <= 100 for t in ticks)
+    assert (scale(low), scale(high), scale(high * 2)) == (0.0, 100.0, 100.0)
+
+
+# The colours
+
+
+def _themes() -> dict[str, dict[str, str]]:
+    style = resources.files("safecal.report").joinpath("page.css").read_text(encoding="utf-8")
+    blocks = re.findall(r":root \{([^}]*)\}", style)
+    return {
+        name: dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
+        for name, block in zip(("light", "dark", "print"), blocks, strict=True)
+    }
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_text_stands_out_from_its_ground(theme: str) -> None:
+    colours = _themes()[theme]
+    grounds = {"ink": ["paper", "panel", "over-wash", "unsure-wash", "safe-wash"], "over": ["paper", "over-wash"]}
+    grounds |= {"soft": grounds["ink"], "under": ["paper"], "unsure": ["unsure-wash"], "safe": ["safe-wash"]}
+    for text, behind in grounds.items():
+        for ground in behind:
+            light, dark = sorted((_luminance(colours[text]), _luminance(colours[ground])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
+    for mark in ("grey", "over", "under"):
+        light, dark = sorted((_luminance(colours[mark]), _luminance(colours["paper"])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3.0, mark

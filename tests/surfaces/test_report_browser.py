@@ -1,0 +1,283 @@
+"""The report in a real browser: light and dark, wide and narrow, by mouse and by keyboard, with and without script.
+
+Two environment variables matter:
+
+``SAFECAL_CHROMIUM``
+    The browser; by default the ``chromium`` on the path.
+``SAFECAL_AXE``
+    The file ``axe.min.js`` of axe-core; by default ``node_modules/axe-core/axe.min.js`` in the repository.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from safecal.report import report_html
+
+from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+AXE = Path(os.environ.get("SAFECAL_AXE") or ROOT / "node_modules" / "axe-core" / "axe.min.js")
+QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+QUIET += " --disable-component-update --disable-sync"
+
+Page = Any
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start the browser once."""
+    if not Path(CHROMIUM).is_file():
+        pytest.skip(f"there is no browser at {CHROMIUM}; set SAFECAL_CHROMIUM")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture
+def visit(browser: Any, folder: Path) -> Open:
+    """Return a function that opens a report, with the network off, and holds it to behave."""
+
+    def write(case: str) -> Path:
+        path = folder / f"{case.replace(' ', '-')}.html"
+        if not path.exists():
+            hostile = {"title": SCRIPT, "source": IMAGE, "command": IMAGE} if case == "hostile" else {}
+            path.write_text(report_html(evaluations()[case], **hostile), encoding="utf-8")  # type: ignore[arg-type]
+        return path
+
+    @contextmanager
+    def opened(case: str, *, width: int = 1280, **options: Any) -> Iterator[Page]:
+        faults: list[str] = []
+        with browser.new_context(viewport={"width": width, "height": 800}, **options) as context:
+            context.route(re.compile(r"^(?!file:)"), lambda route: route.abort())
+            page = context.new_page()
+            page.on("console", lambda message: faults.append(f"console: {message.text}"))
+            page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+            page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+            page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
+            asked: list[str] = []
+            page.on("request", lambda request: asked.append(request.url))
+            path = write(case)
+            page.goto(path.as_uri())
+            yield page
+            assert faults == []
+            assert asked == [path.as_uri()]
+
+    return opened
+
+
+def column(table: Any, place: int) -> list[str]:
+    """Return the texts of a column."""
+    found: list[str] = table.locator(f"tbody tr > :nth-child({place + 1})").all_inner_texts()
+    return found
+
+
+def sorted_by(table: Any) -> list[tuple[str, str | None]]:
+    headers = table.locator("th[aria-sort]")
+    return [(header.inner_text().strip(), header.get_attribute("aria-sort")) for header in headers.all()]
+
+
+# What every page does
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
+    with visit(case, width=360) as page:
+        decision = evaluations()[case].verdict.decision
+        assert page.title().startswith(f"{decision}: ")
+        assert page.locator("h2.decision").inner_text() == decision
+        wide = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert wide[0] <= wide[1] == 360
+        # Nothing is cut off, either: what is wider than the page scrolls by itself.
+        stray = page.evaluate(
+            "[...document.body.querySelectorAll('*')].filter(e => !e.closest('.wide, .quiet, .skip, svg') "
+            "&& e.getBoundingClientRect().right > 361).map(e => e.outerHTML.slice(0, 80))"
+        )
+        assert stray == []
+        page.set_viewport_size({"width": 1280, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        boxes = [picture.bounding_box() for picture in page.locator("svg[role=img]").all()]
+        assert boxes
+        assert all(box["width"] > 200 and box["height"] > 50 for box in boxes)
+
+
+@pytest.mark.parametrize("case", ["unsafe", "safe", "undetermined", "gaussian", "hostile"])
+def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
+    if not AXE.is_file():
+        pytest.skip(f"axe-core is not at {AXE}; set SAFECAL_AXE")
+    with visit(case) as page:
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => [r.violations, r.passes.length])")
+            bad = [(fault["impact"], fault["id"], [n["html"] for n in fault["nodes"]]) for fault in found[0]]
+            assert bad == [], scheme
+            assert found[1] > 20
+
+
+# Sorting
+
+
+def test_sorting_by_mouse(visit: Open) -> None:
+    with visit("unsafe") as page:
+        assert page.get_by_text("Press a header to sort.").is_visible()
+        groups = page.locator("table.keys").nth(1)
+        first = column(groups, 0)
+        assert sorted_by(groups) == [("ECD", "descending")]
+        groups.get_by_role("button", name="rows").click()
+        assert sorted_by(groups) == [("rows", "descending")]
+        rows = list(map(int, column(groups, 1)))
+        assert rows == sorted(rows, reverse=True)
+        groups.get_by_role("button", name="rows").click()
+        assert sorted_by(groups) == [("rows", "ascending")]
+        assert list(map(int, column(groups, 1))) == rows[::-1]
+        groups.get_by_role("button", name="site").click()
+        assert sorted_by(groups) == [("site", "ascending")]
+        assert column(groups, 0) == sorted(first)
+        groups.get_by_role("button", name="ECD").click()
+        assert column(groups, 0) == first
+        bins = page.locator("table.keys").first
+        assert sorted_by(bins) == [("probability", "ascending")]
+
+
+def test_sorting_by_keyboard(visit: Open) -> None:
+    with visit("impossible") as page:
+        bins = page.locator("table.keys").first
+        order = column(bins, 0)
+        for _ in range(60):  # with the tabulator key alone
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == "ECD":
+                break
+        assert bins.get_by_role("button", name="ECD").evaluate("e => e === document.activeElement")
+        assert bins.get_by_role("button", name="ECD").evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+        page.keyboard.press("Enter")
+        assert sorted_by(bins) == [("ECD", "descending")]
+        ecd = column(bins, 6)
+        assert ecd[:2] == ["+∞", "+∞"]
+        known = [float(text) for text in ecd[2:] if text != "N/A"]
+        assert known == sorted(known, reverse=True)
+        page.keyboard.press("Space")
+        assert sorted_by(bins) == [("ECD", "ascending")]
+        ecd = column(bins, 6)
+        assert ecd[-1] == "N/A"  # bins without rows come last, whichever way
+        assert ecd.index("+∞") == len(known)
+        bins.get_by_role("button", name="probability").press("Enter")
+        assert column(bins, 0) == order
+
+
+def test_numbers_sort_as_numbers(visit: Open) -> None:
+    with visit("many") as page:
+        bins = page.locator("table.keys").first
+        bins.get_by_role("button", name="share").click()
+        shares = [float(text.replace("%", "")) for text in column(bins, 2)]
+        assert shares == sorted(shares, reverse=True)
+        bins.get_by_role("button", name="at most").click()
+        bounds = [float(text) for text in column(bins, 8) if text != "N/A"]
+        assert bounds == sorted(bounds, reverse=True)
+
+
+# Safety
+
+
+def test_what_comes_from_the_data_stays_text(visit: Open) -> None:
+    with visit("hostile") as page:
+        assert page.locator("h1").inner_text() == SCRIPT
+        assert page.locator("img, iframe").count() == 0
+        assert page.locator("script").count() == 2
+        names = column(page.locator("table.keys").nth(1), 0)
+        assert set(HOSTILE[:2]) <= set(names)
+        page.get_by_role("button", name="ECD").last.click()
+        drawn = page.locator("svg[aria-labelledby^=groups] text").all_text_contents()
+        assert any(text.startswith('"><img src=x') for text in drawn)
+        document = page.evaluate("JSON.parse(document.getElementById('evaluation').textContent)")
+        assert {row["key"] for row in document["groups"]["rows"]} >= set(HOSTILE[:5])
+
+
+def test_no_other_script_runs(browser: Any, folder: Path) -> None:
+    text = report_html(evaluations()["one row"]).replace("</h1>", "</h1><script>hacked = 1</script>")
+    path = folder / "tampered.html"
+    path.write_text(text.replace("<main", '<main onfocus="hacked = 1"'), encoding="utf-8")
+    with browser.new_context() as context:
+        page = context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.goto(path.as_uri())
+        page.locator("main").focus()
+        assert page.evaluate("typeof hacked") == "undefined"
+        assert any("Content Security Policy" in text for text in said)
+
+
+# Every way to read it
+
+
+def test_without_script_everything_is_there(visit: Open) -> None:
+    with visit("unsafe", java_script_enabled=False) as page:
+        assert page.locator("h2.decision").is_visible()
+        assert page.locator("button").count() == 0
+        assert page.locator(".press").is_hidden()
+        assert page.locator("table.keys").count() == 2
+        assert page.locator("table.keys").first.locator("tbody tr").count() == 10
+        for part in page.locator("section, table, svg[role=img], pre, dl").all():
+            assert part.is_visible()
+        assert "ECD" in page.locator("table.keys").first.locator("thead").inner_text()
+
+
+def test_light_dark_and_print(visit: Open) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with visit("unsafe", color_scheme="dark") as page:
+        dark = page.evaluate(ground)
+        page.emulate_media(color_scheme="light")
+        light = page.evaluate(ground)
+        assert (light, dark) == ("rgb(255, 255, 255)", "rgb(21, 22, 24)")
+        page.emulate_media(color_scheme="dark", media="print")
+        assert page.evaluate(ground) == light
+        assert page.locator(".skip").is_hidden()
+        assert page.locator(".press").is_hidden()
+        arrows = page.locator("thead button").evaluate_all(
+            "all => all.map(e => getComputedStyle(e, '::after').display)"
+        )
+        assert set(arrows) == {"none"}
+        assert set(page.locator(".wide").evaluate_all("all => all.map(e => getComputedStyle(e).overflow)")) == {
+            "visible"
+        }
+        pdf = page.pdf(format="A4", print_background=True)
+    assert pdf.startswith(b"%PDF")
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8
+
+
+def test_the_first_key_skips_to_the_verdict(visit: Open) -> None:
+    with visit("safe") as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        assert page.locator(".skip").bounding_box()["x"] >= 0
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_wide_tables_scroll_by_keyboard(visit: Open) -> None:
+    with visit("safe", width=360) as page:
+        region = page.get_by_role("region", name="Groups, the worst first")
+        assert region.evaluate("e => e.scrollWidth > e.clientWidth")
+        region.focus()
+        page.keyboard.press("ArrowRight")
+        for _ in range(100):  # it glides
+            page.wait_for_timeout(20)
+            if region.evaluate("e => e.scrollLeft") > 0:
+                return
+        pytest.fail("the table does not scroll")
