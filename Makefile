@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= auto
 
+AXE    := $(VENV)/npm/node_modules/axe-core/axe.min.js
+
 PIP    := $(VENV)/bin/python -m pip --disable-pip-version-check
 PYTEST := $(VENV)/bin/python -m pytest -n $(JOBS)
 
@@ -14,13 +16,13 @@ export PIP_BUILD_CONSTRAINT := constraints/ci.txt
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench validate wheel clean
+.PHONY: help demo test test-all test-oldest lint docs bench validate pictures wheel clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-demo: $(VENV)/.with-core ## a worked example on the terminal
-	$(VENV)/bin/python -m safecal.demo
+demo: $(VENV)/.with-core ## a worked example on the terminal, and its report
+	$(VENV)/bin/safecal demo
 
 # One thread for each worker: the workers already use every core.
 test test-all test-oldest: export OMP_NUM_THREADS := 1
@@ -29,7 +31,8 @@ test: $(VENV)/.with-test ## the tests, without the slow ones and the heavy optio
 	$(PYTEST)
 
 test-all: export SAFECAL_NO_SKIP := 1
-test-all: $(VENV)/.with-test,test-all ## every test, none skipped, with branch coverage
+test-all: export SAFECAL_AXE := $(abspath $(AXE))
+test-all: $(VENV)/.with-test,test-all $(AXE) ## every test, none skipped, with branch coverage; needs chromium and npm
 	$(PYTEST) -m "" --cov --cov-report=term
 
 test-oldest: $(VENV)-oldest/.with-test ## the tests on the oldest supported numpy and scipy
@@ -46,11 +49,15 @@ docs: $(VENV)/.with-test ## run every code block of the documentation
 
 bench: $(VENV)/.with-bench ## the benchmarks
 	$(VENV)/bin/python bench/run.py
+	$(VENV)/bin/python bench/files.py
 
 validate: $(VENV)/.with-core ## the published tables of size, power and coverage; resumes where it was stopped
 	$(VENV)/bin/python tools/validate.py
 	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
 	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
+
+pictures: $(VENV)/.with-cli ## the pictures of the documentation
+	$(VENV)/bin/python tools/draw_pictures.py
 
 wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside
 	rm -rf build dist
@@ -65,6 +72,11 @@ clean: ## remove what the other targets made
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Environments. A stamp named `.with-EXTRAS` says what is installed, so a second run installs nothing.
+
+# The accessibility checker of the browser tests, as npm ships it.
+$(AXE): | $(VENV)/.made
+	npm install --silent --no-fund --no-audit --no-save --prefix $(VENV)/npm axe-core@4.14.0
+	@touch $@
 
 %/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "safecal needs Python 3.11 or newer; set PYTHON=")'

@@ -2,20 +2,23 @@
 
 import numpy as np
 
+from .evaluation import Evaluation
 from .front_door import evaluate
 
 __all__ = ["main"]
 
 
-def main() -> None:
-    """Simulate 10 000 labels and two models of them, and print both evaluations."""
+def main() -> Evaluation:
+    """Simulate 10 000 labels and two models of them, print both evaluations, and return the second."""
     rng = np.random.default_rng(2025)
     log_odds = rng.uniform(-5.0, 5.0, 10_000)
     y_true = rng.random(10_000) < 1.0 / (1.0 + np.exp(-log_odds))
     print("A model that knows the true log-odds of every label.\n")
     print(evaluate(y_true, logits=log_odds))
     print("\n\nThe same model with its log-odds doubled: as accurate, and unsafe.\n")
-    print(evaluate(y_true, logits=2.0 * log_odds))
+    unsafe = evaluate(y_true, logits=2.0 * log_odds)
+    print(unsafe)
+    return unsafe
 
 
 if __name__ == "__main__":

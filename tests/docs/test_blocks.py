@@ -1,14 +1,18 @@
 """Every code block of the documentation runs.
 
 ``python`` blocks of one page share a namespace, in order. Blocks with a ``>>>`` prompt are compared with what they
-print. ``sh`` blocks may name only make targets that exist. A block is left out only by a line above it that says why:
-``<!-- not run: reason -->``.
+print. ``sh`` blocks may name only make targets that exist; their lines that begin with ``safecal`` are run in a folder
+of the page's own, and must end with status 0 or the one that a comment names: ``# status 3``. A block is left out only
+by a line above it that says why: ``<!-- not run: reason -->``.
 """
 
 import doctest
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,6 +91,8 @@ def run_page(text: str, name: str) -> None:
         elif block.language in SHELL:
             missing = set(made(block.code)) - make_targets()
             assert not missing, f"{place}: the Makefile has no target {sorted(missing)}"
+            for line in block.code.splitlines():
+                _run_safecal(line, place)
         elif block.language in DATA:
             json.loads(block.code)
         elif block.language in PYTHON and block.code.lstrip().startswith(">>>"):
@@ -94,6 +100,20 @@ def run_page(text: str, name: str) -> None:
         elif block.language in PYTHON:
             # Blank lines in front, so that a traceback names the line of the page.
             exec(compile("\n" * (block.line - 1) + block.code, name, "exec"), namespace)
+
+
+def _run_safecal(line: str, place: str) -> None:
+    """Run a line of a shell block, if it calls safecal."""
+    command = line.strip().removeprefix("$ ")
+    if not re.search(r"(^|\| )safecal ", command):
+        return
+    pytest.importorskip("polars", minversion="1.34")
+    status = re.search(r"# status (\d+)", command)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+    )
+    assert said.returncode == (int(status[1]) if status else 0), f"{place}: {command}\n{said.stdout}{said.stderr}"
 
 
 def _compare(block: Block, namespace: dict[str, object], name: str) -> None:
@@ -166,6 +186,7 @@ def test_a_good_page_runs() -> None:
         ("```pycon\n>>> undefined\n1\n```", "NameError"),
         ("```\nplain\n```", "bad.md:2: name the language"),
         ("```sh\nmake nonsense\n```", "no target"),
+        ("```sh\nsafecal evaluate none.csv\n```", "none.csv does not exist"),
         ("```json\n{\n```", "Expecting"),
         ("```python\nx = 1\n", "no end"),
         ("<!-- not run: -->\n```python\nx = 1\n```", "say why"),

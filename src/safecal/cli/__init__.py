@@ -1,0 +1,1 @@
+"""The command line: ``safecal evaluate FILE`` and its companions."""

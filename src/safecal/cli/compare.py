@@ -1,0 +1,32 @@
+"""``safecal compare``: two models on the same rows."""
+
+import argparse
+import json
+
+from ..engines.batches import Batch, join_batches
+from ..paired import compare
+from .reader import Reader
+from .readings import choose
+from .sources import open_source
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    a = _whole(options, options.a, options.prob, options.logits)
+    second = (options.prob_b, options.logits_b)
+    if not any(second):
+        second = (options.prob, options.logits)
+    b = _whole(options, options.b, *second)
+    found = compare(
+        a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.weight, level=options.level
+    )  # fmt: skip
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    return 0
+
+
+def _whole(options: argparse.Namespace, file: str, prob: list[str] | None, logits: list[str] | None) -> Batch:
+    source = open_source(file, options.format)
+    reader = Reader(source, choose(source, options, prob=prob, logits=logits))
+    return join_batches(list(reader.batches()))

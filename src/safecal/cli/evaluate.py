@@ -1,0 +1,82 @@
+"""``safecal evaluate``: verdict first, then the numbers, then the tables."""
+
+import argparse
+import json
+import sys
+import textwrap
+from dataclasses import replace
+
+from ..engines.batches import MAX_VALUES, evaluate_batches
+from ..evaluation import Evaluation
+from ..verdict import SAFE, UNSAFE
+from .outputs import check_outputs, command_line, write_plot
+from .reader import Reader
+from .readings import choose
+from .sources import open_source
+
+__all__ = ["GATE", "run"]
+
+GATE = {SAFE: 0, UNSAFE: 3}
+UNDETERMINED = 4
+_SHOWN = 20  # groups
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    check_outputs(report=options.report, plot=options.plot)
+    source = open_source(options.file, options.format)
+    reader = Reader(source, choose(source, options, prob=options.prob, logits=options.logits))
+    found = evaluate_batches(
+        reader.batches,
+        bins=options.bins,
+        bin_on=options.bin_on,
+        strategy=options.strategy,
+        threshold=options.threshold,
+        max_temperature=options.max_temperature,
+        level=options.level,
+        max_rows=options.max_rows,
+        once=source.once,
+    )
+    if options.report:
+        from ..report import write_report
+
+        write_report(found, options.report, source=source.name, command=command_line())
+    if options.plot:
+        write_plot(found.plot(), options.plot)
+    if reader.dropped:
+        rows = "row" if reader.dropped == 1 else "rows"
+        print(
+            f"safecal: left out {reader.dropped} of {reader.rows} {rows} with missing values, the first at row "
+            f"{reader.first_dropped}.",
+            file=sys.stderr,
+        )
+    if options.json:
+        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    else:
+        print(_text(found, options))
+    return GATE.get(found.verdict.decision, UNDETERMINED) if options.gate else 0
+
+
+def _text(found: Evaluation, options: argparse.Namespace) -> str:
+    shown, more = found, 0
+    if found.groups is not None and len(found.groups) > _SHOWN:
+        more = len(found.groups) - _SHOWN
+        shown = replace(found, groups=found.groups.worst_first(_SHOWN))
+    lines = [repr(shown)]
+    if more:
+        lines.append(f"and {more} more groups: all of them are in `--json`.")
+    lines.append(_methods(found, options))
+    for name, path in (("report", options.report), ("picture", options.plot)):
+        if path:
+            lines.append(f"{name}: {path}")
+    return "\n".join(lines)
+
+
+def _methods(found: Evaluation, options: argparse.Namespace) -> str:
+    text = f"Methods. Interval of ECD: {found.interval.method}. Temperature: {found.temperature.method}. "
+    text += f"Test: {found.test.method}, because {found.test.reason}."
+    if found.n > options.max_rows:
+        text += f" From sums, because there are more than {options.max_rows} rows (--max-rows)."
+    elif "from sums" in found.interval.method:
+        text += f" From sums, because rows times classes exceed {MAX_VALUES}."
+    return "\n" + textwrap.fill(text, 78)

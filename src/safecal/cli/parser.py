@@ -1,0 +1,173 @@
+"""The words of the command line, with examples. Commands are imported when they run."""
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+__all__ = ["build_parser"]
+
+_ABOUT = "Tell whether a probabilistic model is safe: not over-confident."
+_EXAMPLES = """examples:
+  safecal demo                                        a minute with safecal: simulate, evaluate, report
+  safecal evaluate predictions.csv                    columns `y` and `p` are found by their names
+  safecal evaluate scores.parquet --y label --prob score --by country --report report.html
+  safecal evaluate model.csv --y label --prob score --gate      status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED
+  safecal compare new.csv old.csv --y label --prob score
+  safecal recalibrate model.csv --y label --prob score --out calibrated.csv --save calibrator.json
+
+`safecal COMMAND --help` tells more about each."""
+
+_EVALUATE = """examples:
+  safecal evaluate predictions.csv --y label --prob score
+  safecal evaluate cells.csv --y Class --prob .pred_poor --pos-label poor
+  safecal evaluate cells.csv --y Class --prob .pred_poor --prob .pred_good
+  safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
+  safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
+  zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
+
+Files are read in one pass. Up to --max-rows rows everything is computed from the rows; beyond that, metrics and tables
+are those of all rows, the test and the interval of ECD come from their sums, and the temperature from 100 000 rows or
+more drawn at random. Memory then grows with groups and clusters alone, of which there may be a million. The output
+names the methods."""
+
+_COMPARE = """examples:
+  safecal compare new.csv old.csv --y label --prob score
+  safecal compare models.csv models.csv --y label --prob new_score --prob-b old_score
+
+Row by row, the two files must speak of the same outcomes."""
+
+_RECALIBRATE = """examples:
+  safecal recalibrate validation.csv --y label --logits score --save calibrator.json
+  safecal recalibrate validation.csv --y label --prob p --out calibrated.csv --save calibrator.json
+  safecal recalibrate new.csv --prob p --apply calibrator.json --out new-calibrated.csv
+
+By default the temperature is the sharpest at which over-confidence is ruled out (SafeTemperature). Evaluate the result
+on rows that were not used to fit it."""
+
+
+def _later(module: str) -> Callable[[argparse.Namespace], int]:
+    """Import a command only when it runs, so that ``--help`` is quick."""
+
+    def run(options: argparse.Namespace) -> int:
+        found: int = import_module(f"safecal.cli.{module}").run(options)
+        return found
+
+    return run
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: Any, dest: str, **rest: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and leave")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from .._versions import version
+
+        print(f"safecal {version()}")
+        parser.exit()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = _parser("safecal", _ABOUT, _EXAMPLES)
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
+
+    def add(name: str, about: str, examples: str, module: str) -> argparse.ArgumentParser:
+        one = commands.add_parser(
+            name, help=about, description=f"{about[0].upper()}{about[1:]}.", epilog=examples, formatter_class=_Formatter
+        )
+        one.set_defaults(run=_later(module), command=name)
+        return one
+
+    evaluate = add("evaluate", "say whether the model behind a file of predictions is safe", _EVALUATE, "evaluate")
+    evaluate.add_argument("file", help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input")
+    _columns(evaluate)
+    _rows(evaluate)
+    _limits(evaluate)
+    _bins(evaluate)
+    _output(evaluate)
+
+    compare = add("compare", "compare two models on the same rows", _COMPARE, "compare")
+    compare.add_argument("a", help="predictions of the first model")
+    compare.add_argument("b", help="predictions of the second")
+    _columns(compare)
+    compare.add_argument("--prob-b", action="append", metavar="COL", help="as --prob, in the second file")
+    compare.add_argument("--logits-b", action="append", metavar="COL", help="as --logits, in the second file")
+    _rows(compare, by=False)
+    compare.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
+    compare.add_argument("--json", action="store_true", help="print a JSON document")
+
+    recalibrate = add("recalibrate", "fit a temperature, or apply one", _RECALIBRATE, "recalibrate")
+    recalibrate.add_argument("file", help="as for `evaluate`")
+    _columns(recalibrate)
+    _rows(recalibrate)
+    _limits(recalibrate)
+    recalibrate.add_argument(
+        "--method", choices=("safe", "likelihood"), default="safe", help="how to choose the temperature (default safe)"
+    )
+    recalibrate.add_argument("--alpha", type=float, default=0.05, help="risk of staying over-confident (default 0.05)")
+    recalibrate.add_argument("--save", metavar="FILE", help="write the calibrator as JSON")
+    recalibrate.add_argument("--apply", metavar="FILE", help="apply a saved calibrator instead of fitting one")
+    recalibrate.add_argument("--out", metavar="FILE", help="write all rows with their calibrated probabilities")
+    recalibrate.add_argument("--plot", metavar="FILE", help="draw before and after: .svg, .png or .pdf")
+
+    demo = add("demo", "simulate a safe and an unsafe model, evaluate both, write a report", "", "demo")
+    demo.add_argument("--report", metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)")
+    return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=100)
+
+
+def _parser(name: str, about: str, examples: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(name, description=about, epilog=examples, formatter_class=_Formatter)
+
+
+def _columns(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns", "Left out, they are found by name where only one reading is possible.")
+    group.add_argument("--y", metavar="COL", help="what happened")
+    group.add_argument("--prob", action="append", metavar="COL", help="probability; repeat it, one column a class")
+    group.add_argument("--logits", action="append", metavar="COL", help="log-odds or logits, instead of --prob")
+    group.add_argument("--pos-label", metavar="LABEL", help="the value of --y that --prob speaks of")
+    group.add_argument("--label", action="append", metavar="LABEL", help="class of each --prob, in their order")
+
+
+def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
+    group = parser.add_argument_group("rows")
+    if by:
+        group.add_argument("--by", action="append", metavar="COL", help="each group by itself, too; may be repeated")
+    group.add_argument("--cluster", metavar="COL", help="rows that depend on each other: a patient, a track, a day")
+    group.add_argument("--weight", metavar="COL", help="weight of each row")
+    group.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values, and say so")
+    group.add_argument("--clip", type=float, metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
+    group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"), help="of the file")
+
+
+def _limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("verdict")
+    group.add_argument("--threshold", type=float, default=0.1, help="largest ECD that is safe, in nat (default 0.1)")
+    group.add_argument(
+        "--max-temperature", type=float, default=1.5, metavar="T", help="largest temperature that is safe (default 1.5)"
+    )
+    group.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
+
+
+def _bins(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("bins", "Bins move ECE; they never move ECD.")
+    group.add_argument("--bins", type=int, default=10, metavar="N", help="how many (default 10)")
+    group.add_argument("--bin-on", choices=("probability", "confidence", "entropy"), help="what rows are binned on")
+    group.add_argument("--strategy", choices=("uniform", "quantile"), default="uniform", help="equal width, or rows")
+    group.add_argument(
+        "--max-rows", type=int, default=1_000_000, metavar="N", help="rows held in memory (default 1000000)"
+    )
+
+
+def _output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
+    group.add_argument("--report", metavar="FILE", help="write a page that explains everything: one HTML file")
+    group.add_argument("--plot", metavar="FILE", help="draw the dashboard: .svg, .png or .pdf")
+    group.add_argument("--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED")

@@ -1,0 +1,145 @@
+"""``safecal recalibrate``: fit a temperature and show what it does, or apply a saved one."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._types import AnyArray
+from ..engines.batches import Batch, join_batches
+from ..errors import DocumentError, FileError, OptionError
+from ..evaluation import Evaluation
+from ..families.classifier import classifier
+from ..files import write_atomically
+from ..front_door import evaluate_predictions
+from ..recalibrate.recalibration import Recalibration
+from ..recalibrate.temperature import SafeTemperature, Temperature
+from .columns import keys, numbers
+from .outputs import check_outputs, frame_bytes, write_plot
+from .reader import Reader
+from .readings import Reading, choose
+from .sources import Source, open_source, polars
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    check_outputs(plot=options.plot, table=options.out, save=options.save)
+    if options.apply and not options.out:
+        raise OptionError("`--apply` writes calibrated rows: say where with `--out FILE`.")
+    if options.drop_missing and options.out:
+        raise OptionError("`--out` writes every row; fill or remove those with missing values before.")
+    source = open_source(options.file, options.format)
+    reading = choose(source, options, prob=options.prob, logits=options.logits, outcome=not options.apply)
+    calibrator = _loaded(options.apply) if options.apply else _fitted(source, reading, options)
+    if options.out:
+        frame = _calibrated(source, reading, calibrator)
+        write_atomically(options.out, frame_bytes(frame, options.out))
+        print(f"calibrated rows: {options.out}")
+    if options.save:
+        write_atomically(options.save, json.dumps(calibrator.to_dict(), indent=2, allow_nan=False) + "\n")
+        print(f"calibrator: {options.save}")
+    return 0
+
+
+def _fitted(source: Source, reading: Reading, options: argparse.Namespace) -> Recalibration:
+    batch = join_batches(list(Reader(source, reading).batches()))
+    calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
+    groups = _grouping(batch.by)
+    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight)
+    limits = {name: getattr(options, name) for name in ("threshold", "max_temperature", "level")}
+    rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.weight, **limits}
+    before = evaluate_predictions(batch.predictions, **rest)
+    after = evaluate_predictions(_tempered(batch, calibrator, groups), **rest)
+    print(_text(calibrator, before, after))
+    if options.plot:
+        from ..plot import RecalibrationDisplay
+
+        write_plot(RecalibrationDisplay.from_evaluations(before, after).figure_, options.plot)
+        print(f"picture: {options.plot}")
+    return calibrator
+
+
+def _grouping(by: Any) -> AnyArray | None:
+    """Return one column of groups; several become text."""
+    if by is None:
+        return None
+    if len(by) == 1:
+        return np.asarray(next(iter(by.values())))
+    return np.array([" / ".join(map(str, row)) for row in zip(*by.values(), strict=True)])
+
+
+def _tempered(batch: Batch, calibrator: Recalibration, groups: AnyArray | None) -> Any:
+    p: Any = batch.predictions
+    happened = p.happened.astype(np.int64)
+    if p.logits:  # logits never saturate
+        beta = calibrator._betas(groups, p.n, "logits")
+        scale = beta[:, None] if isinstance(beta, np.ndarray) and p.values.ndim == 2 else beta
+        return classifier(happened, logits=p.values * scale)
+    return classifier(happened, calibrator.apply(p.values, groups=groups))
+
+
+def _text(calibrator: Recalibration, before: Evaluation, after: Evaluation) -> str:
+    rows = [("", "before", "after"), ("verdict", before.verdict.decision, after.verdict.decision)]
+    columns = [
+        {
+            "ECD": f"{e.ecd:+.4f}",
+            "  from": f"{e.interval.low:+.4f}",
+            "  to": f"{e.interval.high:+.4f}",
+            "temperature": f"{e.temperature.value:.3f}",
+            "NLL": f"{e.nll:.4f}",
+            "ECE": f"{e.ece:.4f}",
+            "Brier": f"{e.brier:.4f}",
+        }
+        for e in (before, after)
+    ]
+    rows += [(name, value, columns[1][name]) for name, value in columns[0].items()]
+    widths = [max(len(row[j]) for row in rows) for j in range(3)]
+    lines = [f"{a.ljust(widths[0])}  {b.rjust(widths[1])}  {c.rjust(widths[2])}" for a, b, c in rows]
+    note = "After is on the rows that the temperature was fitted to: check it on others."
+    return "\n".join([repr(calibrator), "", *lines, "", note])
+
+
+def _loaded(path: str) -> Recalibration:
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeError) as error:
+        raise FileError(f"{path} cannot be read: {error}.") from error
+    except json.JSONDecodeError as error:
+        raise FileError(f"{path} is not JSON: {error}.") from error
+    for kind in (SafeTemperature, Temperature):
+        try:
+            return kind.from_dict(document)
+        except DocumentError:
+            continue
+    raise DocumentError(f"{path} is not a calibrator that safecal wrote.")
+
+
+def _calibrated(source: Source, reading: Reading, calibrator: Recalibration) -> Any:
+    """Return all columns of the file, and the calibrated ones."""
+    columns = [numbers(_column(source, name), name, 0) for name in reading.values]
+    values = columns[0].values if len(columns) == 1 else np.column_stack([c.values for c in columns])
+    by = {name: keys(_column(source, name)) for name in reading.by} or None
+    form = {"logits" if reading.logits else "y_prob": values}
+    found = calibrator.apply(**form, groups=_grouping(by))
+    pl = polars()
+    frame = source.frame()
+    names = ["calibrated"]
+    if found.ndim == 2:
+        ends = list(reading.values) if len(columns) > 1 else [str(k) for k in range(found.shape[1])]
+        names = [f"calibrated_{end}" for end in ends]
+    taken = [name for name in names if name in frame.columns]
+    if taken:
+        raise FileError(f"{source.name} already has a column {taken[0]!r}; rename it first.")
+    new = [pl.Series(name, found if found.ndim == 1 else found[:, k]) for k, name in enumerate(names)]
+    return frame.with_columns(new)
+
+
+def _column(source: Source, name: str) -> Any:
+    parts = [raw[name] for raw in source.batches([name])]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return polars().concat(parts)

@@ -1,0 +1,227 @@
+"""Files of predictions, a batch of columns at a time. Polars reads them; ``.npz`` is NumPy's own."""
+
+import os
+import shutil
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from .._types import AnyArray
+from ..errors import FileError, MissingExtraError
+
+__all__ = ["BATCH", "Source", "open_source", "polars"]
+
+BATCH = 1 << 18  # rows
+
+_SUFFIXES = {
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
+    ".ndjson": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npz": "npz",
+}  # fmt: skip
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "npz"}
+_FORMATS = "CSV, TSV, Parquet, JSON Lines, Arrow or .npz"
+
+Columns = Mapping[str, Any]  # name -> polars.Series or ndarray
+
+
+def polars() -> Any:
+    """Import Polars, or say what to install."""
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise MissingExtraError(
+            'the command line reads files with Polars, which is not installed.\n\nHint: pip install "safecal[cli]"'
+        ) from error
+    return pl
+
+
+class Source(ABC):
+    """A file of rows with named columns."""
+
+    def __init__(self, name: str, columns: Sequence[str], once: bool) -> None:
+        self.name = name
+        self.columns = tuple(columns)
+        self.once = once  # whether it came through a pipe
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+        """Yield the rows of some columns, from the first."""
+
+    @abstractmethod
+    def rows(self) -> int | None:
+        """Return the number of rows where it costs nothing to know."""
+
+    @abstractmethod
+    def frame(self) -> Any:
+        """Return all columns as a Polars frame."""
+
+
+@final
+class _FrameSource(Source):
+    def __init__(self, name: str, path: str, kind: str, once: bool) -> None:
+        self.path, self.kind = path, kind
+        self._frame = self._opened(name)
+        with _clear(name):
+            columns = self._frame.collect_schema().names()
+        super().__init__(name, columns, once)
+
+    def _opened(self, name: str) -> Any:
+        pl = polars()
+        with _clear(name):
+            if self.kind in ("csv", "tsv"):
+                # Columns stay text until they are chosen: then every value that is no number has a row.
+                separator = "\t" if self.kind == "tsv" else ","
+                return pl.scan_csv(self.path, infer_schema=False, separator=separator)
+            if self.kind == "jsonl":
+                return pl.scan_ndjson(self.path, infer_schema_length=None)
+            return pl.scan_parquet(self.path) if self.kind == "parquet" else pl.scan_ipc(self.path)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+        with _clear(self.name):
+            for frame in self._frame.select(list(dict.fromkeys(columns))).collect_batches(chunk_size=BATCH):
+                for part in frame.iter_slices(BATCH):
+                    if part.height:
+                        yield {name: part[name] for name in part.columns}
+
+    def rows(self) -> int | None:
+        if self.kind not in ("parquet", "arrow"):
+            return None
+        with _clear(self.name):
+            return int(self._frame.select(polars().len()).collect().item())
+
+    def frame(self) -> Any:
+        with _clear(self.name):
+            return self._frame.collect()
+
+
+@final
+class _ArchiveSource(Source):
+    def __init__(self, name: str, path: str, once: bool) -> None:
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                self.arrays = {key: archive[key] for key in archive.files}
+        except (ValueError, OSError, EOFError, KeyError) as error:
+            raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
+        except Exception as error:  # zipfile has errors of its own
+            if type(error).__name__ != "BadZipFile":
+                raise
+            raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
+        lengths = {len(array) for array in self.arrays.values() if array.ndim}
+        if len(lengths) != 1 or any(array.ndim == 0 for array in self.arrays.values()):
+            shapes = ", ".join(f"{key} {array.shape}" for key, array in self.arrays.items())
+            raise FileError(f"{name} must hold arrays with one row for each prediction; it holds {shapes or 'none'}.")
+        self.size = lengths.pop()
+        super().__init__(name, list(self.arrays), once)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+        for start in range(0, self.size, BATCH):
+            yield {name: self.arrays[name][start : start + BATCH] for name in columns}
+
+    def rows(self) -> int | None:
+        return self.size
+
+    def frame(self) -> Any:
+        columns: dict[str, AnyArray] = {}
+        for name, array in self.arrays.items():
+            columns |= {name: array} if array.ndim == 1 else {f"{name}_{k}": array[:, k] for k in range(array.shape[1])}
+        return polars().DataFrame(columns)
+
+
+def open_source(path: str, kind: str | None) -> Source:
+    """Open a file, or standard input for ``-``."""
+    if path == "-":
+        path, name, once = _spooled(), "standard input", True
+        kind = kind or _sniffed(path) or "csv"
+    else:
+        name, once = path, False
+        _must_be_a_file(path)
+        kind = kind or _sniffed(path) or _named(path)
+    if os.path.getsize(path) == 0:
+        raise FileError(f"{name} is empty.")
+    if kind == "npz":
+        return _ArchiveSource(name, path, once)
+    if kind in ("csv", "tsv", "jsonl"):
+        _must_be_text(path, name, kind)
+    return _FrameSource(name, path, kind, once)
+
+
+def _must_be_a_file(path: str) -> None:
+    if os.path.isdir(path):
+        raise FileError(f"{path} is a folder, not a file.\n\nHint: name one file in it.")
+    if not os.path.exists(path):
+        folder = Path(path).parent
+        near = sorted(p.name for p in folder.glob("*") if p.suffix in _SUFFIXES)[:5] if folder.is_dir() else []
+        hint = f"\n\nHint: files there: {', '.join(near)}." if near else ""
+        raise FileError(f"{path} does not exist.{hint}")
+
+
+def _sniffed(path: str) -> str | None:
+    """Tell the format by the first bytes, where they are a signature."""
+    with open(path, "rb") as file:
+        head = file.read(8)
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def _named(path: str) -> str:
+    suffixes = [s for s in Path(path).suffixes if s not in (".gz", ".zst")]
+    kind = _SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
+    if kind is None:
+        raise FileError(
+            f"the format of {path} is not known by its name.\n\nHint: add `--format csv`, or whichever it is."
+        )
+    if kind in ("parquet", "arrow", "npz"):  # their first bytes say otherwise
+        raise FileError(f"{path} is not {_article(kind)} file, whatever its name says; it may be cut short or damaged.")
+    return kind
+
+
+def _article(kind: str) -> str:
+    return {"parquet": "a Parquet", "arrow": "an Arrow", "npz": "an .npz"}[kind]
+
+
+def _must_be_text(path: str, name: str, kind: str) -> None:
+    with open(path, "rb") as file:
+        head = file.read(1 << 16)
+    if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
+        return
+    if b"\0" in head:
+        raise FileError(f"{name} is not text, so it is no {kind} file.\n\nHint: {_FORMATS} files are read.")
+    if kind == "csv":
+        line = head.split(b"\n", 1)[0]
+        if b"," not in line and (b"\t" in line or b";" in line):
+            hint = "`--format tsv`" if b"\t" in line else "a comma as the separator"
+            raise FileError(f"{name} has no comma in its first line.\n\nHint: it needs {hint}.")
+
+
+def _spooled() -> str:
+    """Copy standard input to a temporary file, which is removed when the program ends."""
+    if sys.stdin.isatty():
+        raise FileError("standard input is a terminal.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
+    import atexit
+
+    handle, path = tempfile.mkstemp(prefix="safecal-")
+    atexit.register(Path(path).unlink, missing_ok=True)
+    with os.fdopen(handle, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+    return path
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
+
+
+class _clear:
+    """Turn what Polars says of a file into one line."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if error is not None and (type(error).__module__.startswith("polars") or isinstance(error, UnicodeError)):
+            raise FileError(f"{self.name} cannot be read: {_first_line(error)}.") from error

@@ -1,0 +1,150 @@
+"""Rows in batches: whole while they fit, sums beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import safecal
+from safecal import Evaluation
+from safecal.engines import batches as engine
+from safecal.engines.batches import Batch, evaluate_batches
+from safecal.errors import MergeError, OptionError, ShapeError
+from safecal.families.rows import joined, some_rows
+
+RNG = np.random.default_rng(2)
+N = 6000
+LOGITS = RNG.normal(0, 2, N)
+Y = RNG.random(N) < 1 / (1 + np.exp(-LOGITS))
+MANY = RNG.normal(0, 2, (N, 4))
+KIND = (MANY + RNG.gumbel(size=(N, 4))).argmax(axis=1)
+SITE = RNG.choice(["a", "b", "c"], N)
+DAY = RNG.integers(0, 30, N)
+WEIGHT = RNG.random(N)
+
+
+def cut(size: int, scale: float = 1.0, classes: bool = False, **columns: Any) -> Iterator[Batch]:
+    for start in range(0, N, size):
+        rows = slice(start, start + size)
+        predictions = (
+            safecal.categorical(KIND[rows], logits=scale * MANY[rows])
+            if classes
+            else safecal.bernoulli(Y[rows], logits=scale * LOGITS[rows])
+        )
+        by = {"site": columns["by"][rows]} if "by" in columns else None
+        weight = columns["weight"][rows] if "weight" in columns else None
+        cluster = columns["cluster"][rows] if "cluster" in columns else None
+        yield Batch(predictions, weight, by, cluster)
+
+
+@pytest.mark.parametrize("size", [50, 999, 6000, 10_000])
+def test_what_fits_is_evaluated_whole(size: int) -> None:
+    found = evaluate_batches(lambda: cut(size))
+    assert found == safecal.evaluate(Y, logits=LOGITS)
+    found = evaluate_batches(lambda: cut(size, by=SITE, cluster=DAY, weight=WEIGHT))
+    assert found == safecal.evaluate(Y, logits=LOGITS, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
+
+
+def _same_sums(found: Evaluation, whole: Evaluation) -> None:
+    for name in ("ecd", "nll", "ece", "esce", "brier", "accuracy"):
+        assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-10)
+    assert found.histogram.counts == pytest.approx(whole.histogram.counts)
+    assert found.n_certain == whole.n_certain
+    assert found.family == whole.family
+    assert found.most_entropy == whole.most_entropy
+
+
+@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+@pytest.mark.parametrize("size", [100, 1700])
+def test_sums_beyond_give_the_same_metrics_and_the_same_verdict(size: int, scale: float, classes: bool) -> None:
+    found = evaluate_batches(lambda: cut(size, scale, classes), max_rows=2000)
+    whole = safecal.evaluate(KIND, logits=scale * MANY) if classes else safecal.evaluate(Y, logits=scale * LOGITS)
+    _same_sums(found, whole)
+    assert found.verdict.decision == whole.verdict.decision == ("SAFE" if scale == 1.0 else "UNSAFE")
+    assert found.temperature.value == pytest.approx(whole.temperature.value, rel=1e-9)  # all rows were drawn
+    assert "drawn at random" in found.temperature.method
+    assert found.interval.low == pytest.approx(whole.interval.low, abs=0.01)
+    assert found.interval.high == pytest.approx(whole.interval.high, abs=0.01)
+
+
+def test_the_result_depends_neither_on_threads_nor_on_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "DRAWN", 500)
+    first = evaluate_batches(lambda: cut(100), max_rows=1000)
+    monkeypatch.setattr(engine, "THREADS", 7)
+    assert evaluate_batches(lambda: cut(100), max_rows=1000) == first
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_a_temperature_from_drawn_rows_covers_that_of_all(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "DRAWN", 500)
+    found = evaluate_batches(lambda: cut(100, scale), max_rows=1000).temperature
+    whole = safecal.evaluate(Y, logits=scale * LOGITS).temperature
+    assert found.low < whole.value < found.high
+    drawn = int(found.method.split("on ")[1].split()[0])
+    assert 500 <= drawn <= 1000
+
+
+def test_weights_groups_and_clusters_beyond() -> None:
+    columns = {"by": SITE, "weight": WEIGHT, "cluster": DAY}
+    found = evaluate_batches(lambda: cut(700, **columns), max_rows=1000)
+    whole = safecal.evaluate(Y, logits=LOGITS, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
+    _same_sums(found, whole)
+    assert found.groups is not None
+    assert whole.groups is not None
+    assert {k: s.n for k, s in found.groups.items()} == {k: s.n for k, s in whole.groups.items()}
+    assert found.test.p_value == pytest.approx(whole.test.p_value, rel=1e-9)
+    assert "on 30 clusters, from sums" in found.interval.method
+
+
+def test_quantile_bins_beyond() -> None:
+    found = evaluate_batches(lambda: cut(700), bins=6, strategy="quantile", max_rows=1000)
+    assert found.bins is not None
+    assert [s.n for s in found.bins.summaries] == pytest.approx([1000] * 6, abs=3)
+    assert found.ecd == pytest.approx(safecal.evaluate(Y, logits=LOGITS).ecd, rel=1e-10)
+    with pytest.raises(OptionError, match="can be read only once"):
+        evaluate_batches(lambda: cut(700), strategy="quantile", max_rows=1000, once=True)
+
+
+def test_values_are_capped_as_well_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MAX_VALUES", 4000)
+    assert evaluate_batches(lambda: cut(500, classes=True)).test.method == "pearson3"
+
+
+def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MAX_KEYS", 20)
+    with pytest.raises(ShapeError, match="`cluster` must have at most 20 different values; got 30"):
+        evaluate_batches(lambda: cut(700, cluster=DAY), max_rows=1000)
+    with pytest.raises(ShapeError, match="`by` must have at most 20 different values"):
+        evaluate_batches(lambda: cut(700, by=DAY), max_rows=1000)
+
+
+def test_nothing_is_refused() -> None:
+    with pytest.raises(ShapeError, match="at least one batch"):
+        evaluate_batches(lambda: iter(()))
+    with pytest.raises(ShapeError, match="two clusters"):
+        evaluate_batches(lambda: cut(700, cluster=np.zeros(N)), max_rows=1000)
+
+
+def test_an_impossible_outcome_beyond() -> None:
+    def with_one() -> Iterator[Batch]:
+        yield from cut(700)
+        yield Batch(safecal.bernoulli([1], logits=[-np.inf]))
+
+    found = evaluate_batches(with_one, max_rows=1000)
+    assert found.ecd == np.inf
+    assert found.verdict.decision == "UNSAFE"
+    assert found.verdict.n_impossible == 1
+
+
+def test_rows_are_taken_and_joined() -> None:
+    whole = safecal.categorical(KIND, logits=MANY)
+    parts = [some_rows(whole, np.arange(0, 10)), some_rows(whole, np.arange(10, N))]
+    assert joined(parts).ecd == whole.ecd
+    with pytest.raises(MergeError, match="of one form"):
+        joined([whole, safecal.bernoulli(Y, logits=LOGITS)])
+    with pytest.raises(MergeError, match="of one form"):
+        joined([whole, safecal.categorical(KIND % 3, logits=MANY[:, :3])])

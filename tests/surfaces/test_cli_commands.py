@@ -1,0 +1,188 @@
+"""``safecal compare``, ``recalibrate`` and ``demo``; and what is left when one of them is killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import safecal as library
+
+pl = pytest.importorskip("polars", minversion="1.34")
+
+Safecal = Callable[..., Any]
+RNG = np.random.default_rng(8)
+N = 2000
+LOG_ODDS = RNG.normal(0, 2, N)
+Y = (RNG.random(N) < 1 / (1 + np.exp(-LOG_ODDS))).astype(np.int64)
+P = 1 / (1 + np.exp(-2 * LOG_ODDS))
+SITE = np.where(np.arange(N) % 2 == 0, "north", "south")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.csv"
+    columns = {"y": Y, "p": P, "z": 2 * LOG_ODDS, "honest": LOG_ODDS, "site": SITE, "day": np.arange(N) // 20}
+    pl.DataFrame(columns).write_csv(path)
+    return path
+
+
+def test_compare(rows: Path, safecal: Safecal) -> None:
+    want = library.compare(library.bernoulli(Y, logits=2 * LOG_ODDS), library.bernoulli(Y, logits=LOG_ODDS))
+    words = [rows, rows, "--logits", "z", "--logits-b", "honest"]
+    said = safecal("compare", *words)
+    assert said.out.rstrip("\n") == repr(want)
+    said = safecal("compare", *words, "--json", "--cluster", "day", "--level", "0.9")
+    clustered = library.compare(
+        library.bernoulli(Y, logits=2 * LOG_ODDS),
+        library.bernoulli(Y, logits=LOG_ODDS),
+        cluster=np.arange(N) // 20,
+        level=0.9,
+    )
+    assert library.Comparison.from_dict(json.loads(said.out)) == clustered
+
+
+def test_compare_refuses_other_rows(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    fewer = tmp_path / "fewer.csv"
+    pl.read_csv(rows).head(99).write_csv(fewer)
+    said = safecal("compare", rows, fewer, "--prob", "p")
+    assert said.status == 2
+    assert "as many rows" in said.err
+    other = tmp_path / "other.csv"
+    pl.read_csv(rows).with_columns(y=1 - pl.col("y")).write_csv(other)
+    said = safecal("compare", rows, other, "--prob", "p")
+    assert said.status == 2
+    assert "same" in said.err
+
+
+@pytest.mark.parametrize(("method", "kind"), [("safe", library.SafeTemperature), ("likelihood", library.Temperature)])
+@pytest.mark.parametrize(("option", "form"), [("--prob", {"y_prob": P}), ("--logits", {"logits": 2 * LOG_ODDS})])
+def test_recalibrate_fits_shows_saves_and_applies(
+    method: str, kind: type, option: str, form: dict[str, Any], rows: Path, tmp_path: Path, safecal: Safecal
+) -> None:
+    column = "p" if option == "--prob" else "z"
+    saved, out, again = tmp_path / "c.json", tmp_path / "out.csv", tmp_path / "again.parquet"
+    words = [rows, option, column]
+    said = safecal("recalibrate", *words, "--method", method, "--save", saved, "--out", out)
+    assert said.status == 0, said.err
+    assert "before" in said.out
+    assert "UNSAFE" in said.out
+    calibrator = kind().fit(Y, **form)
+    assert repr(calibrator) in said.out
+    found = pl.read_csv(out)
+    assert found.columns == ["y", "p", "z", "honest", "site", "day", "calibrated"]
+    assert np.allclose(found["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
+    said = safecal("recalibrate", *words, "--apply", saved, "--out", again)
+    assert said.status == 0, said.err
+    assert np.allclose(pl.read_parquet(again)["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
+
+
+def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    saved, out = tmp_path / "c.json", tmp_path / "out.jsonl"
+    said = safecal("recalibrate", rows, "--prob", "p", "--by", "site", "--save", saved, "--out", out)
+    assert said.status == 0, said.err
+    assert "in 2 groups" in said.out
+    want = library.SafeTemperature().fit(Y, P, groups=SITE)
+    assert np.allclose(pl.read_ndjson(out)["calibrated"], want.apply(P, groups=SITE), rtol=1e-12, atol=0)
+
+
+def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal) -> None:
+    logits = RNG.normal(0, 2, (N, 3))
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = np.array([RNG.choice(3, p=row) for row in p])
+    np.savez(tmp_path / "rows.npz", y=y, logits=3 * logits)
+    out = tmp_path / "out.arrow"
+    said = safecal("recalibrate", tmp_path / "rows.npz", "--out", out, "--plot", tmp_path / "picture.png")
+    assert said.status == 0, said.err
+    found = pl.read_ipc(out)
+    assert found.columns[-3:] == ["calibrated_0", "calibrated_1", "calibrated_2"]
+    assert np.allclose(found.select(pl.sum_horizontal(found.columns[-3:])).to_series(), 1.0)
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--apply", "none.json", "--out", "x.csv"], "none.json cannot be read"),
+        (["--apply", "c.json"], "say where with `--out FILE`"),
+        (["--out", "x.txt"], "rows are written as .csv"),
+        (["--out", "x.csv", "--drop-missing"], "`--out` writes every row"),
+        (["--alpha", "2"], "alpha"),
+    ],
+)
+def test_recalibrate_refuses(words: list[str], message: str, rows: Path, safecal: Safecal) -> None:
+    said = safecal("recalibrate", rows, "--prob", "p", *words)
+    assert said.status == 2
+    assert message in said.err
+
+
+def test_recalibrate_refuses_what_is_no_calibrator(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    for content, message in (("{}", "not a calibrator that safecal wrote"), ("{", "is not JSON")):
+        (tmp_path / "c.json").write_text(content)
+        words = ["--apply", tmp_path / "c.json", "--out", tmp_path / "x.csv"]
+        said = safecal("recalibrate", rows, "--prob", "p", *words)
+        assert (said.status, message in said.err) == (2, True)
+        assert not (tmp_path / "x.csv").exists()
+    pl.read_csv(rows).with_columns(calibrated=0.5).write_csv(tmp_path / "twice.csv")
+    said = safecal("recalibrate", tmp_path / "twice.csv", "--prob", "p", "--out", tmp_path / "x.csv")
+    assert "already has a column 'calibrated'" in said.err
+
+
+def test_the_demo_writes_a_report_and_says_where(tmp_path: Path, safecal: Safecal) -> None:
+    said = safecal("demo", "--report", tmp_path / "demo.html")
+    assert said.status == 0, said.err
+    assert said.out.index("\nSAFE: ") < said.out.index("\nUNSAFE: ") < said.out.index(str(tmp_path / "demo.html"))
+    assert "</html>" in (tmp_path / "demo.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+def test_whatever_stops_it_outputs_are_whole_or_absent(how: signal.Signals, rows: Path, tmp_path: Path) -> None:
+    """The moments are spread over the whole life of the process; the last is left to end."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    names = ("out.csv", "c.json")
+    words = ["recalibrate", rows, "--prob", "p", "--out", folder / "out.csv", "--save", folder / "c.json"]
+    command = [sys.executable, "-m", "safecal.cli.main", *map(str, words)]
+    began = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    whole = {name: (folder / name).read_bytes() for name in names}
+    life = time.monotonic() - began
+    chance = random.Random(1)
+    for _ in range(6):
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(chance.uniform(0.3, 1.05) * life)
+        process.send_signal(how)
+        process.communicate()
+        for name in names:
+            if (folder / name).exists():
+                assert (folder / name).read_bytes() == whole[name]
+        if how != signal.SIGKILL:  # a killed process may leave a hidden temporary file, never a broken output
+            assert {p.name for p in folder.iterdir()} <= set(names)
+
+
+def test_a_report_that_cannot_be_finished_leaves_the_old_one(
+    rows: Path, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", str(page))
+
+    monkeypatch.setattr("os.fsync", full)
+    said = safecal("evaluate", rows, "--prob", "p", "--report", page)
+    assert said.status == 2
+    assert "No space left on device" in said.err
+    assert page.read_text() == "old"
+    assert {p.name for p in tmp_path.iterdir()} == {"rows.csv", "page.html"}

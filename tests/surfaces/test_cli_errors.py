@@ -1,0 +1,190 @@
+"""Bad input on the command line: one clear message each, status 2, no traceback, no partial file."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pl = pytest.importorskip("polars", minversion="1.34")
+
+Safecal = Callable[..., Any]
+ROWS = "y,p\n1,0.9\n0,0.2\n1,0.7\n"
+
+
+def _file(folder: Path, content: str | bytes, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def _cut_parquet(folder: Path) -> Path:
+    whole = folder / "whole.parquet"
+    pl.DataFrame({"y": [0, 1] * 500, "p": [0.5] * 1000}).write_parquet(whole)
+    return _file(folder, whole.read_bytes()[:-40], "cut.parquet")
+
+
+CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
+    "missing file": (lambda f: f / "none.csv", [], "none.csv does not exist"),
+    "missing file beside others": (
+        lambda f: (_file(f, ROWS, "pred.csv"), f / "none.csv")[1], [], "Hint: files there: pred.csv."
+    ),
+    "folder": (lambda f: f, [], "is a folder, not a file"),
+    "empty file": (lambda f: _file(f, ""), [], "rows.csv is empty"),
+    "header only": (lambda f: _file(f, "y,p\n"), [], "has columns and no rows"),
+    "binary junk": (lambda f: _file(f, bytes(range(256)) * 9), [], "is not text"),
+    "junk of no zero bytes": (lambda f: _file(f, b"\xff\xfe\xfa" * 99 + b"\n\xff,\xfe\n"), [], "rows.csv"),
+    "cut Parquet": (_cut_parquet, [], "cut.parquet cannot be read"),
+    "text named Parquet": (lambda f: _file(f, ROWS, "rows.parquet"), [], "is not a Parquet file, whatever its name"),
+    "text named npz": (lambda f: _file(f, ROWS, "rows.npz"), [], "is not an .npz file"),
+    "cut npz": (lambda f: _file(f, b"PK\x03\x04 and no more", "rows.npz"), [], "cannot be read as .npz"),
+    "unknown name": (lambda f: _file(f, ROWS, "rows.dat"), [], "--format csv"),
+    "semicolons": (lambda f: _file(f, "y;p\n1;0.9\n"), [], "has no comma in its first line"),
+    "tabs": (lambda f: _file(f, "y\tp\n1\t0.9\n"), [], "`--format tsv`"),
+    "ragged": (lambda f: _file(f, "y,p\n1,0.9\n0,0.2,7,8\n"), [], "rows.csv cannot be read"),
+    "missing column": (lambda f: _file(f, ROWS), ["--prob", "q"], "has no column 'q'"),
+    "other case": (lambda f: _file(f, ROWS), ["--prob", "P"], "Did you mean 'p'?"),
+    "no known names": (lambda f: _file(f, "a,b\n1,0.9\n"), [], "safecal evaluate"),
+    "two readings": (lambda f: _file(f, "y,p,logit\n1,0.9,2.2\n"), [], "'p', 'logit' could be"),
+    "two outcomes": (lambda f: _file(f, "y,label,p\n1,1,0.9\n"), [], "'y', 'label' could be"),
+    "words as probabilities": (
+        lambda f: _file(f, "y,p\n1,0.9\n0,high\n1,low\n"), [],
+        "`p` must be a number; got 'high' at row 1, counting from 0 (2 of 3 rows)",
+    ),
+    "the wrong column": (lambda f: _file(f, "y,p,name\n1,0.9,Ann\n"), ["--prob", "name"], "`name` must be a number"),
+    "percentages": (
+        lambda f: _file(f, "y,p\n1,90\n0,20\n"), [], "these look like percentages: divide the column by 100"
+    ),
+    "log-odds": (lambda f: _file(f, "y,p\n1,3.1\n0,-1.5\n"), [], "name the column with `--logits`"),
+    "nulls": (
+        lambda f: _file(f, "y,p\n1,\n0,0.2\n,0.3\n"), [],
+        "`p` must not hold missing values; got none at row 0, counting from 0 (2 of 3 rows)",
+    ),
+    "NaN": (lambda f: _file(f, "y,p\n1,0.5\n0,NaN\n"), [], "(1 of 2 rows).\n\nHint: `--drop-missing` leaves"),
+    "nothing but missing values": (
+        lambda f: _file(f, "y,p\n1,\n0,\n"), ["--drop-missing"], "has missing values; nothing is left"
+    ),
+    "words as labels": (
+        lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\n"), [], "for example `--pos-label"
+    ),
+    "one class of words": (lambda f: _file(f, "y,p\nyes,0.9\nyes,0.2\n"), [], "for example `--pos-label yes`"),
+    "a label that never occurs": (
+        lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\n"), ["--pos-label", "Yes"], "never occurs in column 'y'"
+    ),
+    "three labels": (
+        lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\nmaybe,0.5\n"), ["--pos-label", "yes"], "must hold two labels"
+    ),
+    "labels of another class": (
+        lambda f: _file(f, "y,p_a,p_b\na,0.9,0.1\nc,0.2,0.8\n"), ["--prob", "p_a", "--prob", "p_b"], "which is which?"
+    ),
+    "a class that has no column": (
+        lambda f: _file(f, "y,a,b\n0,0.9,0.1\n2,0.2,0.8\n"), ["--prob", "a", "--prob", "b"],
+        "must be a class number from 0 to 1; got 2.0 at row 1",
+    ),
+    "rows that do not sum to one": (
+        lambda f: _file(f, "y,a,b\n0,0.9,0.2\n"), ["--prob", "a", "--prob", "b"], "divide each row by its sum"
+    ),
+    "ties": (lambda f: _file(f, "y,p\n0.5,0.9\n1,0.3\n"), [], "a tie or a share is not an outcome"),
+    "both forms": (lambda f: _file(f, ROWS), ["--prob", "p", "--logits", "p"], "two forms of one prediction"),
+    "label for one column": (lambda f: _file(f, ROWS), ["--label", "a"], "with one, `--pos-label` names its class"),
+    "negative weights": (
+        lambda f: _file(f, "y,p,w\n1,0.9,1\n0,0.2,-1\n"), ["--weight", "w"],
+        "`w` must not be negative; got -1.0 at row 1",
+    ),
+    "one cluster": (lambda f: _file(f, "y,p,c\n1,0.9,1\n0,0.2,1\n"), ["--cluster", "c"], "at least two clusters"),
+    "no bins": (lambda f: _file(f, ROWS), ["--bins", "0"], "bins"),
+    "level": (lambda f: _file(f, ROWS), ["--level", "95"], "`level` must lie strictly between 0 and 1; got 95"),
+    "threshold": (lambda f: _file(f, ROWS), ["--threshold", "-1"], "`threshold` must be greater than 0"),
+    "a picture of no known kind": (lambda f: _file(f, ROWS), ["--plot", "x.bmp"], "a picture is written as"),
+    "a report in no folder": (lambda f: _file(f, ROWS), ["--report", "no/where/x.html"], "mkdir -p no/where"),
+    "lists of unequal length": (
+        lambda f: _file(f, '{"y": 0, "p": [0.5, 0.5]}\n{"y": 1, "p": [1.0]}\n', "rows.jsonl"), [],
+        "must hold lists of one length, 2; got 1 at row 1",
+    ),
+    "half a line of JSON": (lambda f: _file(f, '{"y": 0, "p": 0.5}\n{"y": 1, "p"', "rows.jsonl"), [], "cannot be read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CATALOGUE)
+def test_one_clear_message_and_no_file(case: str, tmp_path: Path, safecal: Safecal) -> None:
+    make, words, message = CATALOGUE[case]
+    path = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    if "--report" not in words:
+        words = [*words, "--report", str(tmp_path / "page.html")]
+    said = safecal("evaluate", path, *words)
+    assert (said.status, said.out) == (2, "")
+    assert message in said.err
+    assert said.err.startswith("safecal: ")
+    assert "Traceback" not in said.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_arrays_of_unequal_length(tmp_path: Path, safecal: Safecal) -> None:
+    np.savez(tmp_path / "rows.npz", y=np.zeros(3), p=np.zeros(4))
+    assert "must hold arrays with one row for each prediction" in safecal("evaluate", tmp_path / "rows.npz").err
+    np.savez(tmp_path / "rows.npz", y=np.array([{}], dtype=object))
+    assert "cannot be read as .npz" in safecal("evaluate", tmp_path / "rows.npz").err
+
+
+def test_the_row_of_an_error_is_that_of_the_file(
+    tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("safecal.cli.sources.BATCH", 10)
+    path = _file(tmp_path, "y,p\n" + "1,0.9\n" * 25 + "1,1.7\n")
+    said = safecal("evaluate", path)
+    assert "`p` must lie in [0, 1]; got 1.7 at row 25, counting from 0; 1 of the rows 20 to 25." in said.err
+    path = _file(tmp_path, "y,p\n" + "1,0.9\n" * 25 + "yes,0.7\n")
+    assert "numbers in some rows and words in others" in safecal("evaluate", path).err
+
+
+def test_without_polars_it_says_what_to_install(
+    tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    said = safecal("evaluate", _file(tmp_path, ROWS))
+    assert said.status == 2
+    assert 'pip install "safecal[cli]"' in said.err
+
+
+def test_without_matplotlib_it_says_what_to_install(
+    tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said = safecal("evaluate", _file(tmp_path, ROWS), "--plot", tmp_path / "x.svg")
+    assert said.status == 2
+    assert 'pip install "safecal[cli]"' in said.err
+
+
+def test_a_terminal_is_no_file(safecal: Safecal, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert "safecal evaluate - < file.csv" in safecal("evaluate", "-").err
+
+
+@pytest.mark.parametrize("words", [["evaluate"], ["evaluate", "x", "--nonsense"], ["dance"], []])
+def test_wrong_words_end_with_status_2(words: list[str], safecal: Safecal) -> None:
+    said = safecal(*words)
+    assert said.status == 2
+    assert said.err.startswith("usage: safecal")
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path, safecal: Safecal) -> None:
+    path = _file(tmp_path, ROWS)
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(0o500)
+    if os.access(locked, os.W_OK):  # root may write anywhere: a folder that is gone will do
+        locked.rmdir()
+    said = safecal("evaluate", path, "--report", locked / "page.html")
+    assert said.status == 2
+    assert said.out == ""

@@ -1,0 +1,333 @@
+"""``safecal evaluate``: every format and option, and the same numbers as the library."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import safecal as library
+from safecal import Evaluation
+
+pl = pytest.importorskip("polars", minversion="1.34")
+
+Safecal = Callable[..., Any]
+
+RNG = np.random.default_rng(5)
+N = 4000
+LOG_ODDS = RNG.normal(0, 2, N)
+P = 1 / (1 + np.exp(-LOG_ODDS))
+Y = (RNG.random(N) < P).astype(np.int64)
+SITE = RNG.choice(["Oslo", "Rome", "Ürümqi"], N)
+DAY = RNG.integers(0, 40, N)
+WEIGHT = RNG.random(N) + 0.5
+FRAME = pl.DataFrame({"y": Y, "p": P, "site": SITE, "day": DAY, "weight": WEIGHT, "logit_": 2 * LOG_ODDS})
+
+
+def _write(folder: Path, kind: str, frame: Any = FRAME) -> Path:
+    path = folder / f"rows.{kind}"
+    if kind == "npz":
+        np.savez(path, **{c: frame[c].to_numpy() for c in frame.columns if c != "site"})
+        return path
+    write = {
+        "csv": frame.write_csv,
+        "tsv": lambda p: frame.write_csv(p, separator="\t"),
+        "parquet": frame.write_parquet,
+        "jsonl": frame.write_ndjson,
+        "arrow": frame.write_ipc,
+    }
+    write[kind](path)
+    return path
+
+
+WHOLE = library.evaluate(Y, P)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl", "arrow", "npz"])
+def test_every_format_gives_the_numbers_of_the_library(kind: str, tmp_path: Path, safecal: Safecal) -> None:
+    said = safecal("evaluate", _write(tmp_path, kind), "--json")
+    assert (said.status, said.err) == (0, "")
+    document = json.loads(said.out)
+    jsonschema.Draft202012Validator(Evaluation.json_schema()).validate(document)
+    assert Evaluation.from_dict(document) == WHOLE
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "arrow", "npz"])
+def test_standard_input_tells_its_format_by_its_first_bytes(
+    kind: str, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = _write(tmp_path, kind).read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    words = ["--format", "jsonl"] if kind == "jsonl" else []
+    said = safecal("evaluate", "-", "--json", *words)
+    assert Evaluation.from_dict(json.loads(said.out)) == WHOLE
+
+
+def test_the_text_is_the_verdict_the_numbers_and_the_tables(tmp_path: Path, safecal: Safecal) -> None:
+    said = safecal("evaluate", _write(tmp_path, "csv"), "--by", "site")
+    lines = said.out.splitlines()
+    assert lines[2].startswith("SAFE: over-confidence beyond 0.1 nat is ruled out")
+    assert max(map(len, lines)) <= 80
+    groups = library.evaluate(Y, P, by=SITE).groups
+    assert groups is not None
+    worst = groups.worst_first().labels
+    found = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in worst]
+    assert found == list(worst)
+    assert "Interval of ECD: skewness-corrected t" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--bins", "5"], {"bins": 5}),
+        (["--bins", "7", "--strategy", "quantile"], {"bins": 7, "strategy": "quantile"}),
+        (["--bin-on", "confidence"], {"bin_on": "confidence"}),
+        (["--by", "site"], {"by": {"site": SITE}}),
+        (["--by", "site", "--by", "day"], {"by": {"site": SITE, "day": DAY}}),
+        (["--cluster", "day"], {"cluster": DAY}),
+        (["--weight", "weight"], {"sample_weight": WEIGHT}),
+        (["--threshold", "0.01"], {"threshold": 0.01}),
+        (["--max-temperature", "1.01"], {"max_temperature": 1.01}),
+        (["--level", "0.99"], {"level": 0.99}),
+        (["--clip", "0.05"], {"clip": 0.05}),
+    ],
+)
+def test_every_option_is_that_of_the_library(
+    words: list[str], options: dict[str, Any], tmp_path: Path, safecal: Safecal
+) -> None:
+    said = safecal("evaluate", _write(tmp_path, "parquet"), "--json", *words)
+    assert said.status == 0, said.err
+    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(Y, P, **options)
+
+
+def test_log_odds(tmp_path: Path, safecal: Safecal) -> None:
+    said = safecal("evaluate", _write(tmp_path, "parquet"), "--logits", "logit_", "--json")
+    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(Y, logits=2 * LOG_ODDS)
+
+
+@pytest.mark.parametrize(("scale", "status"), [(1.0, 0), (3.0, 3)])
+def test_the_gate(scale: float, status: int, tmp_path: Path, safecal: Safecal) -> None:
+    frame = pl.DataFrame({"y": Y, "z": scale * LOG_ODDS})
+    path = _write(tmp_path, "csv", frame)
+    assert safecal("evaluate", path, "--logits", "z", "--gate").status == status
+    assert safecal("evaluate", path, "--logits", "z").status == 0
+    few = _write(tmp_path, "csv", frame.head(20))
+    assert safecal("evaluate", few, "--logits", "z", "--gate").status == 4
+
+
+CLASSES = ["cat", "dog", "eel"]
+LOGITS = RNG.normal(0, 2, (N, 3))
+PROBS = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+KIND = np.array([RNG.choice(3, p=row) for row in PROBS])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("prefix", ["p_", ""])
+def test_one_column_a_class_with_words_as_labels(kind: str, prefix: str, tmp_path: Path, safecal: Safecal) -> None:
+    names = [f"{prefix}{c}" for c in CLASSES]
+    frame = pl.DataFrame(dict(zip(names, PROBS.T, strict=True)) | {"kind": np.array(CLASSES)[KIND]})
+    words = [word for name in names for word in ("--prob", name)]
+    said = safecal("evaluate", _write(tmp_path, kind, frame), "--y", "kind", *words, "--json")
+    assert said.status == 0, said.err
+    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(KIND, PROBS)
+
+
+def test_classes_named_one_by_one(tmp_path: Path, safecal: Safecal) -> None:
+    frame = pl.DataFrame({"a": PROBS[:, 0], "b": PROBS[:, 1], "c": PROBS[:, 2], "kind": np.array(CLASSES)[KIND]})
+    path = _write(tmp_path, "csv", frame)
+    columns = ["--prob", "a", "--prob", "b", "--prob", "c"]
+    assert "which is which?" in safecal("evaluate", path, "--y", "kind", *columns).err
+    named = [word for name in CLASSES for word in ("--label", name)]
+    said = safecal("evaluate", path, "--y", "kind", *columns, *named, "--json")
+    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(KIND, PROBS)
+
+
+def test_a_matrix_in_one_column(tmp_path: Path, safecal: Safecal) -> None:
+    frame = pl.DataFrame({"y": KIND, "probs": PROBS.tolist()})
+    want = library.evaluate(KIND, PROBS)
+    for kind in ("parquet", "jsonl"):
+        said = safecal("evaluate", _write(tmp_path, kind, frame), "--json")
+        assert Evaluation.from_dict(json.loads(said.out)) == want, said.err
+    np.savez(tmp_path / "m.npz", y=KIND, probs=PROBS)
+    said = safecal("evaluate", tmp_path / "m.npz", "--json")
+    assert Evaluation.from_dict(json.loads(said.out)) == want
+
+
+@pytest.mark.parametrize(
+    ("outcome", "label"),
+    [
+        (np.where(Y == 1, "yes", "no"), "yes"),
+        (np.where(Y == 1, 2, 1), "2"),
+        (Y == 1, "true"),
+        (pl.Series(np.where(Y == 1, "a", "b")).cast(pl.Categorical), "a"),
+    ],
+)
+def test_the_positive_label(outcome: Any, label: str, tmp_path: Path, safecal: Safecal) -> None:
+    path = _write(tmp_path, "parquet", pl.DataFrame({"y": outcome, "p": P}))
+    said = safecal("evaluate", path, "--pos-label", label, "--json")
+    assert said.status == 0, said.err
+    assert Evaluation.from_dict(json.loads(said.out)) == WHOLE
+
+
+def test_rows_with_missing_values_are_left_out_when_asked_and_counted(tmp_path: Path, safecal: Safecal) -> None:
+    holes = [None if k % 100 == 7 else float(p) for k, p in enumerate(P)]
+    path = _write(tmp_path, "csv", pl.DataFrame({"y": Y, "p": holes}))
+    said = safecal("evaluate", path)
+    assert said.status == 2
+    assert "`p` must not hold missing values" in said.err
+    assert "row 7, counting from 0 (40 of 4000 rows)" in said.err
+    assert "--drop-missing" in said.err
+    said = safecal("evaluate", path, "--drop-missing", "--json")
+    assert said.err == "safecal: left out 40 of 4000 rows with missing values, the first at row 7.\n"
+    keep = np.arange(N) % 100 != 7
+    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(Y[keep], P[keep])
+
+
+def _approx(found: Evaluation, whole: Evaluation) -> None:
+    assert found.n == whole.n
+    assert found.bins is not None
+    assert whole.bins is not None
+    assert [s.n for s in found.bins.summaries] == [s.n for s in whole.bins.summaries]
+    for name in ("ecd", "nll", "ece", "esce", "brier", "accuracy", "bias"):
+        assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-9), name
+    assert found.histogram.median == pytest.approx(whole.histogram.median)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+def test_beyond_max_rows_sums_give_the_same_metrics_and_the_output_says_so(
+    kind: str, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("safecal.cli.sources.BATCH", 1000)
+    path = _write(tmp_path, kind)
+    found = Evaluation.from_dict(json.loads(safecal("evaluate", path, "--max-rows", 1500, "--json").out))
+    _approx(found, WHOLE)
+    assert found.test.method == "pearson3"
+    assert found.interval.method == "skewness-corrected t, from sums"
+    assert found.temperature.method == "saddlepoint, on 4000 rows drawn at random"
+    assert found.temperature.value == WHOLE.temperature.value
+    assert found.reliability is None
+    text = safecal("evaluate", path, "--max-rows", 1500).out
+    assert "From sums, because there are more" in " ".join(text.split())
+
+
+def test_beyond_max_rows_groups_weights_and_clusters(
+    tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("safecal.cli.sources.BATCH", 1000)
+    path = _write(tmp_path, "parquet")
+    words = ["--by", "site", "--cluster", "day", "--weight", "weight", "--json", "--max-rows", 1500]
+    found = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
+    whole = library.evaluate(Y, P, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
+    _approx(found, whole)
+    assert found.groups is not None
+    assert whole.groups is not None
+    assert {k: s.n for k, s in found.groups.items()} == {k: s.n for k, s in whole.groups.items()}
+    assert found.test.method == whole.test.method == "cluster"
+    assert found.test.p_value == pytest.approx(whole.test.p_value, rel=1e-9)
+    assert found.interval.low == pytest.approx(whole.interval.low, rel=0.2)
+
+
+def test_quantile_bins_beyond_max_rows_take_a_second_pass(
+    tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("safecal.cli.sources.BATCH", 1000)
+    path = _write(tmp_path, "parquet")
+    words = ["--strategy", "quantile", "--bins", 8, "--json", "--max-rows", 1500]
+    found = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
+    assert found.bins is not None
+    assert [s.n for s in found.bins.summaries] == pytest.approx([500] * 8, abs=2)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    said = safecal("evaluate", "-", *words)
+    assert said.status == 2
+    assert "save the rows to a file first" in said.err
+
+
+def test_many_groups_are_cut_with_a_word(tmp_path: Path, safecal: Safecal) -> None:
+    path = _write(tmp_path, "csv", FRAME.with_columns(many=pl.int_range(N) % 57))
+    said = safecal("evaluate", path, "--by", "many")
+    assert "and 37 more groups: all of them are in `--json`." in said.out
+
+
+def test_report_and_plot(tmp_path: Path, safecal: Safecal) -> None:
+    pytest.importorskip("matplotlib")
+    words = ["--report", tmp_path / "page.html", "--plot", tmp_path / "page.svg"]
+    said = safecal("evaluate", _write(tmp_path, "csv"), *words, "--by", "site")
+    assert said.status == 0, said.err
+    assert f"report: {tmp_path / 'page.html'}" in said.out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<html" in page
+    assert "Ürümqi" in page
+    assert (tmp_path / "page.svg").read_bytes().startswith(b"<?xml")
+    for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        safecal("evaluate", tmp_path / "rows.csv", "--plot", tmp_path / f"page.{kind}")
+        assert (tmp_path / f"page.{kind}").read_bytes().startswith(start)
+
+
+def test_the_real_files(shared_data: Path, safecal: Safecal) -> None:
+    def decision(*words: object) -> str:
+        said = safecal("evaluate", *words, "--json")
+        assert said.status == 0, said.err
+        return str(json.loads(said.out)["verdict"]["decision"])
+
+    assert decision(shared_data / "cifar/wideresnet-16-4-cifar-10.npz", "--prob", "predictions") == "UNSAFE"
+    assert decision(shared_data / "cifar/densenet-bc-100-cifar-100.npz", "--prob", "predictions") == "UNSAFE"
+    assert decision(shared_data / "toxicity/bilstm_tweets.csv", "--prob", "p") == "UNSAFE"
+    cells = shared_data / "cells/segment_logistic.csv"
+    columns = ["--prob", ".pred_poor", "--prob", ".pred_good"]
+    assert decision(cells, "--y", "Class", "--prob", ".pred_poor", "--pos-label", "poor") == "UNDETERMINED"
+    assert decision(cells, "--y", "Class", *columns) == "UNDETERMINED"
+    bayes = shared_data / "cells/segment_naive_bayes.csv"
+    assert decision(bayes, "--y", "Class", "--prob", ".pred_poor", "--pos-label", "poor") == "UNSAFE"
+    ties = safecal("evaluate", shared_data / "football/nfl_games.csv", "--y", "prob1_outcome", "--prob", "prob1")
+    assert ties.status == 2
+    assert "got 0.5 at row 145, counting from 0 (7 of 1889 rows)" in ties.err
+
+
+def _shell(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "safecal.cli.main", *map(str, words)], text=True, **options)
+
+
+def test_in_a_shell_output_and_messages_go_their_own_ways(tmp_path: Path) -> None:
+    path = _write(tmp_path, "csv")
+    said = _shell("evaluate", path, "--gate", capture_output=True, check=False)
+    assert (said.returncode, said.stderr) == (0, "")  # no progress in a pipe
+    said = _shell("evaluate", tmp_path / "nothing.csv", capture_output=True, check=False)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "Traceback" not in said.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    path = _write(tmp_path, "csv", FRAME.with_columns(many=pl.int_range(N)))
+    command = f"{sys.executable} -m safecal.cli.main evaluate {path} --by many --json | head -1"
+    said = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "import sys; from safecal.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    code += "print(sorted({'numpy', 'scipy', 'polars', 'matplotlib'} & set(sys.modules)))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert said.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", ["", "evaluate", "compare", "recalibrate", "demo"])
+def test_help_has_examples(command: str, safecal: Safecal) -> None:
+    said = safecal(*command.split(), "--help")
+    assert said.status == 0
+    assert max(map(len, said.out.splitlines())) <= 120
+    if command != "demo":
+        assert "examples:" in said.out
+        assert f"safecal {command}".strip() in said.out
+
+
+def test_version(safecal: Safecal) -> None:
+    assert safecal("--version").out == f"safecal {library.__version__}\n"

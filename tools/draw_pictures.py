@@ -1,0 +1,34 @@
+"""Draw the pictures of the README and the documentation, from simulated models with fixed seeds.
+
+python tools/draw_pictures.py    # writes docs/pictures/*.png
+"""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+import safecal
+
+mpl.use("agg")
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+
+
+def demo() -> safecal.Evaluation:
+    """Return the evaluation of the demonstration's over-confident model."""
+    rng = np.random.default_rng(2025)
+    log_odds = rng.uniform(-5.0, 5.0, 10_000)
+    y_true = rng.random(10_000) < 1.0 / (1.0 + np.exp(-log_odds))
+    return safecal.evaluate(y_true, logits=2.0 * log_odds)
+
+
+def main() -> None:
+    """Write the pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    figure = demo().plot()
+    figure.savefig(FOLDER / "dashboard.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
