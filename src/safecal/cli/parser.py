@@ -5,6 +5,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from .paper import add_paper
+
 __all__ = ["build_parser"]
 
 _ABOUT = "Tell whether a probabilistic model is safe: not over-confident."
@@ -114,6 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     demo = add("demo", "simulate a safe and an unsafe model, evaluate both, write a report", "", "demo")
     demo.add_argument("--report", metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)")
+    add_paper(commands, _Formatter)
     return parser
 
 

@@ -1,0 +1,56 @@
+"""The paper, reproduced: its simulation, its tables and figures beside the published ones, and what was found.
+
+D. J. Sumler, L. Devlin, S. Maskell and R. O. Lane, "An Entropic Metric for Measuring Calibration of Machine Learning
+Models", arXiv 2502.14545. ``safecal paper --help`` offers the same on the command line. This package lies outside the
+stability promise.
+"""
+
+from .consistency import Consistency, check_consistency, consistency_text
+from .draws import Match, find_draws
+from .figures import ECDRange, ecd_range, paper_figures, write_figures
+from .layout import beside
+from .models import Modelled, models_text, three_models
+from .nees import StateCase, nees_demonstration, nees_text
+from .pages import read_study, study_text, write_study
+from .published import PublishedColumn, published_table1, published_table2
+from .readings import joint_reading, readings_text
+from .simulated_table import Replications, Table1, replicate_table1, table1
+from .simulation import Simulation, paper_draws, simulate
+from .study import Score, Study, run_study
+
+__all__ = [
+    "Consistency",
+    "ECDRange",
+    "Match",
+    "Modelled",
+    "PublishedColumn",
+    "Replications",
+    "Score",
+    "Simulation",
+    "StateCase",
+    "Study",
+    "Table1",
+    "beside",
+    "check_consistency",
+    "consistency_text",
+    "ecd_range",
+    "find_draws",
+    "joint_reading",
+    "models_text",
+    "nees_demonstration",
+    "nees_text",
+    "paper_draws",
+    "paper_figures",
+    "published_table1",
+    "published_table2",
+    "read_study",
+    "readings_text",
+    "replicate_table1",
+    "run_study",
+    "simulate",
+    "study_text",
+    "table1",
+    "three_models",
+    "write_figures",
+    "write_study",
+]
