@@ -7,11 +7,12 @@ is measured in a run of its own, because tracing costs time.
 """
 
 import argparse
+import contextlib
 import json
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 import safecal
+from safecal import tabulate
+from safecal._kernels import compiled
 
 REPEATS = 3
 
@@ -59,8 +62,35 @@ def binary(rows: int) -> list[dict[str, Any]]:
     def ours() -> None:
         safecal.bernoulli(y_true, y_prob).table()
 
-    work = f"binary table, {rows:.0e} rows"
-    return compare(work, rows, "scikit-learn: log_loss + brier_score_loss + calibration_curve", peer, ours)
+    work, name = f"binary table, {rows:.0e} rows", "scikit-learn: log_loss + brier_score_loss + calibration_curve"
+    found = compare(work, rows, name, peer, ours)
+    if compiled.available():
+        with without_kernel():
+            found += compare(f"{work}, NumPy alone", rows, name, peer, ours)
+            slow = seconds(ours)
+        with one_thread():
+            found += [_ratio(f"{work}, one thread", rows, "safecal, NumPy alone", slow, seconds(ours))]
+    return found
+
+
+@contextlib.contextmanager
+def without_kernel() -> Iterator[None]:
+    """Leave the compiled kernel out."""
+    held, compiled._module = compiled._module, None
+    try:
+        yield
+    finally:
+        compiled._module = held
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let the compiled kernel run on one thread."""
+    held, tabulate._THREADS = tabulate._THREADS, 1
+    try:
+        yield
+    finally:
+        tabulate._THREADS = held
 
 
 def multiclass(rows: int, classes: int) -> list[dict[str, Any]]:
@@ -96,18 +126,18 @@ def compare(
     work: str, rows: int, peer: str, theirs: Callable[[], Any], ours: Callable[[], Any]
 ) -> list[dict[str, Any]]:
     """Measure both sides of one piece of work."""
-    slow, fast = seconds(theirs), seconds(ours)
-    return [
-        {
-            "work": work,
-            "peer": peer,
-            "times_faster": slow / fast,
-            "nanoseconds_per_row": fast / rows * 1e9,
-            "peer_nanoseconds_per_row": slow / rows * 1e9,
-            "megabytes": megabytes(ours),
-            "peer_megabytes": megabytes(theirs),
-        }
-    ]
+    memory = {"megabytes": megabytes(ours), "peer_megabytes": megabytes(theirs)}
+    return [_ratio(work, rows, peer, seconds(theirs), seconds(ours)) | memory]
+
+
+def _ratio(work: str, rows: int, peer: str, slow: float, fast: float) -> dict[str, Any]:
+    return {
+        "work": work,
+        "peer": peer,
+        "times_faster": slow / fast,
+        "nanoseconds_per_row": fast / rows * 1e9,
+        "peer_nanoseconds_per_row": slow / rows * 1e9,
+    }
 
 
 def main() -> None:
@@ -121,8 +151,8 @@ def main() -> None:
     print(f"{'work':42} {'faster':>7} {'ns/row':>8} {'MB':>7} {'peer MB':>8}  peer")
     for row in found:
         print(
-            f"{row['work']:42} {row['times_faster']:6.1f}x {row['nanoseconds_per_row']:8.1f} {row['megabytes']:7.1f} "
-            f"{row['peer_megabytes']:8.1f}  {row['peer']}"
+            f"{row['work']:42} {row['times_faster']:6.1f}x {row['nanoseconds_per_row']:8.1f} "
+            f"{row.get('megabytes', float('nan')):7.1f} {row.get('peer_megabytes', float('nan')):8.1f}  {row['peer']}"
         )
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

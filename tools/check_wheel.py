@@ -6,6 +6,7 @@ Usage: python -I check_wheel.py WHEEL SDIST
 import importlib
 import importlib.metadata
 import re
+import shutil
 import sys
 import tarfile
 import tomllib
@@ -42,11 +43,15 @@ def _contents(inside: set[str], packed: set[str]) -> list[str]:
     shipped = {
         path.relative_to(source).as_posix()
         for path in source.joinpath("safecal").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
     }
-    found = [f"the wheel lacks {name}" for name in sorted(shipped - inside)]
+    code = {name for name in shipped if name.endswith(".c")}  # what is compiled is not shipped as it is
+    found = [f"the wheel lacks {name}" for name in sorted(shipped - code - inside)]
     found += [f"the source archive lacks src/{name}" for name in sorted(shipped) if f"src/{name}" not in packed]
-    strangers = {name for name in inside - shipped if ".dist-info/" not in name}
+    kernel = "safecal/_kernels/_compiled.abi3.so"
+    if kernel not in inside and shutil.which("cc"):
+        found.append("the wheel holds no compiled kernel, although there is a compiler")
+    strangers = {name for name in inside - shipped - {kernel} if ".dist-info/" not in name}
     found += [f"the wheel holds {name}" for name in sorted(strangers)]
     if "safecal/py.typed" not in inside:
         found.append("the wheel is not typed: safecal/py.typed is missing")
@@ -79,6 +84,9 @@ def _installed(version: str) -> list[str]:
     found = [f"{place} has version {value}, not {version}" for place, value in versions.items() if value != version]
     for name in safecal.__all__:
         getattr(safecal, name)
+    compiled = importlib.import_module("safecal._kernels.compiled")
+    if shutil.which("cc") and not compiled.available():
+        found.append("the compiled kernel cannot be loaded")
     if (value := safecal.ecd([1, 0], [0.9, 0.9])) <= 0:
         found.append(f"safecal.ecd gave {value} for an over-confident model")
     return found

@@ -114,6 +114,14 @@ class Bins:
         ends = [")"] * (len(self) - 1) + ["]"]
         return tuple(f"[{a}, {b}{end}" for a, b, end in zip(text[:-1], text[1:], ends, strict=True))
 
+    @property
+    def equal_width(self) -> bool:
+        """Whether there are two bins or more, all as wide as each other: as `uniform` makes them."""
+        bounded = -math.inf < self.edges[0] < self.edges[-1] < math.inf
+        return (
+            bounded and len(self) >= 2 and self.edges == type(self).uniform(len(self), *self.edges[:: len(self)]).edges
+        )
+
     def index(self, values: ArrayLike) -> IndexArray:
         """Return the number of the bin of each value."""
         column = np.asarray(as_numbers(values, "values"), dtype=np.float64)
@@ -123,8 +131,7 @@ class Bins:
             hint = "add edges that cover every value; `-inf` and `inf` are allowed."
             raise refuse(column, "values", lambda x: ~((x >= low) & (x <= high)), BinsError, rule, hint)
         edges: FloatArray = np.array(self.edges)
-        bounded = -math.inf < self.edges[0] < self.edges[-1] < math.inf
-        if bounded and len(self) >= 2 and self.edges == type(self).uniform(len(self), *self.edges[:: len(self)]).edges:
+        if self.equal_width:
             return uniform_index(column, edges)
         found = np.searchsorted(edges, column, side="right") - 1
         return np.minimum(found, len(self) - 1)

@@ -128,13 +128,6 @@ class Evaluation:
         Verdict
             The decision, and why.
         """
-        what = (
-            "its covariances are {} times too small"
-            if self.family == "gaussian"
-            else "its logits are {} times too large"
-        )
-        if self.family == "density":
-            what = "its temperature is {}"
         return judge(
             self.summary,
             self.bounds,
@@ -149,7 +142,7 @@ class Evaluation:
             certain=self.n_certain,
             worst_share=self.histogram.worst_share(),
             reliability=self.reliability,
-            what=what,
+            what=_TEMPERATURE.get(self.family, "its temperature is {}"),
         )
 
     @property
@@ -328,4 +321,10 @@ class Evaluation:
         return schema
 
 
+# What a temperature means, by family.
+_TEMPERATURE = {
+    "bernoulli": "its logits are {} times too large",
+    "categorical": "its logits are {} times too large",
+    "gaussian": "its covariances are {} times too small",
+}
 _READ = tuple(field.name for field in fields(Evaluation))

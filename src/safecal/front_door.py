@@ -6,16 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._checks.columns import clusters, fraction, positive, weights
-from ._types import AnyArray, ArrayLike, FloatArray, Labels, Rows
+from ._types import AnyArray, ArrayLike, Labels
 from .bins import Bins
 from .evaluation import Evaluation
 from .families.classifier import classifier
 from .families.predictions import Predictions
-from .histogram import CELLS, Histogram, counted
+from .histogram import Histogram
 from .inference.calibration import calibration_test, generator
 from .inference.intervals import bounds as bounds_of
 from .reliability import assess_reliability
-from .scored import Scored
 from .summary import Summary
 from .table import Table
 from .tabulate import bins_for, by_bin, by_group, sweep
@@ -207,21 +206,12 @@ def gather(
     splits = [] if edges is None else [by_bin(predictions, *edges)]
     if by is not None:
         splits.append(by_group(predictions, by))
-    cells: FloatArray = np.zeros((CELLS, 2))
-    certain = 0
-
-    def see(scored: Scored, w: FloatArray | None, rows: Rows) -> None:
-        nonlocal cells, certain
-        cells = cells + counted(scored, w)
-        if predictions.discrete and scored.entropy is not None and (scored.entropy == 0.0).any():
-            certain += int(np.isinf(predictions.gaps(rows)).all(axis=1).sum())
-
-    summary, tables = sweep(predictions, splits, weight, see)
-    histogram = Histogram(tuple(map(float, cells[:, 0])), tuple(map(float, cells[:, 1])))
+    summary, tables, spread = sweep(predictions, splits, weight, spread=True)
+    histogram = Histogram(tuple(map(float, spread.cells[:, 0])), tuple(map(float, spread.cells[:, 1])))
     return Gathered(
         summary,
         None if edges is None else tables[0],
         None if by is None else tables[-1],
         histogram,
-        certain,
+        spread.certain,
     )

@@ -11,12 +11,13 @@ from . import documents
 from ._types import FloatArray, IndexArray
 from .scored import Scored
 
-__all__ = ["Histogram", "counted"]
+__all__ = ["QUICK_CELLS", "Histogram", "counted"]
 
 # Cells of |excess|: eight to the octave, of equal width inside it, from 2**-20 to 2**14; on both sides of one around 0.
 _PER_OCTAVE, _LOW, _OCTAVES = 8, -20, 34
 _SIDE = _PER_OCTAVE * _OCTAVES
 CELLS = 2 * _SIDE + 1
+QUICK_CELLS = ((1023 + _LOW) * _PER_OCTAVE - 1, _SIDE)  # the number before the first cell, and the cells of one side
 _MAGNITUDE = (1 << 63) - 1  # every bit of a float but its sign
 
 
@@ -103,7 +104,7 @@ class Histogram:
 def _cells(excess: FloatArray) -> IndexArray:
     """Number the cells: the exponent and the first three binary digits of a float are what is wanted."""
     bits = np.ascontiguousarray(excess, dtype=np.float64).view(np.int64)
-    step = ((bits & _MAGNITUDE) >> 49) - ((1023 + _LOW) * _PER_OCTAVE - 1)
+    step = ((bits & _MAGNITUDE) >> 49) - QUICK_CELLS[0]
     np.clip(step, 0, _SIDE, out=step)
     return np.asarray(_SIDE + np.where(bits < 0, -step, step), dtype=np.intp)
 

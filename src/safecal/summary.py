@@ -247,6 +247,12 @@ def summed(
         columns["weight"] = weight
     sums = dict(zip(columns, column_sums(list(columns.values()), index, size).T, strict=True))
     sums["n"] = counts(len(scored), index, size)
+    return completed(sums)
+
+
+def completed(sums: dict[str, FloatArray]) -> FloatArray:
+    """Arrange sums by key as `summaries` reads them, and add those that follow where rows have no weights."""
+    size = len(sums["n"])
     sums.setdefault("weight", sums["n"])
     for absent in ("n_impossible", "weight_impossible", "sum_numerical_variance_weight2"):
         sums.setdefault(absent, np.zeros(size))

@@ -1,24 +1,30 @@
 """Rows to tables, in one pass over the data."""
 
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
 from ._checks.columns import choice, group_codes
 from ._checks.message import fail, show
+from ._kernels.compiled import COLUMNS, available
 from ._kernels.sums import runs
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from .bins import Bins
 from .errors import BinsError, OptionError, UnavailableError
 from .families.predictions import Predictions
+from .histogram import CELLS, QUICK_CELLS, counted
 from .scored import Scored
-from .summary import Summary, summaries, summed
+from .summary import Summary, completed, summaries, summed
 from .table import Table, bin_keys
 
-__all__ = ["Split", "bins_for", "binned_values", "by_bin", "by_group", "sweep", "tabulate"]
+__all__ = ["Split", "Spread", "bins_for", "binned_values", "by_bin", "by_group", "sweep", "tabulate"]
+
+_T = TypeVar("_T")
 
 
 @final
@@ -26,46 +32,114 @@ __all__ = ["Split", "bins_for", "binned_values", "by_bin", "by_group", "sweep", 
 class Split:
     """How rows fall under keys, and the table that results.
 
-    ``index`` numbers the keys of scored rows; ``before`` does so for rows not scored yet, or returns None.
+    ``index`` numbers the keys of scored rows; ``before`` does so for rows not scored yet, or returns None. ``edges``
+    are those of uniform bins of the value that is known beforehand.
     """
 
     size: int
     index: Callable[[Scored, Rows], IndexArray]
     before: Callable[[slice], IndexArray | None]
     table: Callable[[tuple[Summary, ...]], Table]
+    edges: FloatArray | None = None
 
 
-See = Callable[[Scored, FloatArray | None, Rows], None]  # scored rows, their weights, which rows they are
+class Spread(NamedTuple):
+    """How the excess is spread: the cells of a `Histogram`, and the number of certain predictions."""
+
+    cells: FloatArray
+    certain: int
+
+
+_NO_SPREAD = Spread(np.zeros((CELLS, 2)), 0)
+_LARGE = 1 << 21  # rows from which the compiled kernel runs on several threads
+_THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
 
 
 def sweep(
-    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, see: See | None = None
-) -> tuple[Summary, list[Table]]:
-    """Sum all rows, and the rows by the keys of each split, in one pass; ``see`` is shown every block.
+    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, *, spread: bool = False
+) -> tuple[Summary, list[Table], Spread]:
+    """Sum all rows, and the rows by the keys of each split, in one pass; and see how the excess is spread, if asked."""
 
-    Rows whose first keys are known beforehand are scored in their order.
-    """
-    first = splits[0] if splits else None
+    def one(rows: slice) -> tuple[list[FloatArray], Spread]:
+        quick = _quick(predictions, splits, rows, spread) if weight is None else None
+        return _scored(predictions, splits, rows, weight, spread) if quick is None else quick
+
     totals: list[FloatArray] = [np.zeros(())] * max(len(splits), 1)
-    for rows in predictions.row_blocks():
-        known = None if first is None else first.before(rows)
-        where: Rows = rows
-        if first is None or known is None:
-            scored, w = predictions.weighted(rows, weight)
-            sums = [summed(scored, w, s.index(scored, rows), s.size) for s in splits] or [summed(scored, w)]
-        else:
-            order, sorted_runs = runs(known, first.size)
-            where = rows.start + order
-            scored, w = predictions.weighted(where, weight)
-            sums = [summed(scored, w, sorted_runs, first.size)]
-            sums += [summed(scored, w, s.index(scored, where), s.size) for s in splits[1:]]
-        if see is not None:
-            see(scored, w, where)
+    cells, certain = _NO_SPREAD
+    for sums, seen in _in_order(one, predictions):
         totals = [total + new for total, new in zip(totals, sums, strict=True)]
-    if first is None:
-        return summaries(totals[0])[0], []
+        cells, certain = cells + seen.cells, certain + seen.certain
+    found = Spread(cells, certain)
+    if not splits:
+        return summaries(totals[0])[0], [], found
     tables = [split.table(summaries(total)) for split, total in zip(splits, totals, strict=True)]
-    return tables[0].total, tables
+    return tables[0].total, tables, found
+
+
+def _in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_T]:
+    """Apply a function to every block; on threads where that pays, and in the order of the blocks."""
+    blocks = predictions.row_blocks()
+    if predictions.n < _LARGE or not available():
+        yield from map(one, blocks)
+        return
+    with ThreadPoolExecutor(_THREADS) as pool:
+        yield from pool.map(one, blocks)
+
+
+def _quick(
+    predictions: Predictions, splits: Sequence[Split], rows: slice, spread: bool
+) -> tuple[list[FloatArray], Spread] | None:
+    """Sum a block by the compiled kernel; None where it is none of its cases."""
+    out: list[FloatArray] = []
+    seen = _NO_SPREAD
+    each: Sequence[Split | None] = splits or [None]
+    for split in each:
+        edges = None if split is None else split.edges
+        index = None if split is None or edges is not None else split.before(rows)
+        if split is not None and edges is None and index is None:
+            return None
+        wanted = QUICK_CELLS if spread and not out else None
+        size = 1 if split is None else split.size
+        sums = predictions.quick_sums(rows, keys=size, edges=edges, index=index, cells=wanted)
+        if sums is None:
+            return None
+        names = (_SUMS.get(name, f"sum_{name}") for name in COLUMNS)
+        out.append(completed(dict(zip(names, sums.by_key.T, strict=True))))
+        if sums.by_cell is not None:
+            seen = Spread(sums.by_cell, 0)
+    return out, seen
+
+
+_SUMS = {
+    "n": "n",
+    "excess2": "sum_excess2_weight2",
+    "excess3": "sum_excess3_weight3",
+    "third_cumulant": "sum_third_cumulant_weight3",
+}
+
+
+def _scored(
+    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None, spread: bool
+) -> tuple[list[FloatArray], Spread]:
+    """Sum a block by its scored rows. Those whose first keys are known beforehand are scored in their order."""
+    first = splits[0] if splits else None
+    known = None if first is None else first.before(rows)
+    where: Rows = rows
+    if first is None or known is None:
+        scored, w = predictions.weighted(rows, weight)
+        sums = [summed(scored, w, s.index(scored, rows), s.size) for s in splits] or [summed(scored, w)]
+    else:
+        order, sorted_runs = runs(known, first.size)
+        where = rows.start + order
+        scored, w = predictions.weighted(where, weight)
+        sums = [summed(scored, w, sorted_runs, first.size)]
+        sums += [summed(scored, w, s.index(scored, where), s.size) for s in splits[1:]]
+    if not spread:
+        return sums, _NO_SPREAD
+    certain = 0
+    if predictions.discrete and scored.entropy is not None and (scored.entropy == 0.0).any():
+        certain = int(np.isinf(predictions.gaps(where)).all(axis=1).sum())
+    return sums, Spread(counted(scored, w), certain)
 
 
 def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> list[Table]:
@@ -119,16 +193,22 @@ def by_bin(predictions: Predictions, bins: Bins, bin_on: str) -> Split:
         return None if values is None else bins.index(values)
 
     top = bin_on != "probability"
-    return Split(len(bins), index, before, lambda found: Table(bin_on, bin_keys(bins), found, bins, top))
+    edges = None
+    if bins.equal_width and predictions.known_value(bin_on, slice(0, 0)) is not None:
+        least = predictions.bin_range(bin_on)[0]
+        edges = np.array(bins.edges) if low <= least and most <= high else None
+    return Split(len(bins), index, before, lambda found: Table(bin_on, bin_keys(bins), found, bins, top), edges)
 
 
 def by_group(predictions: Predictions, by: ArrayLike) -> Split:
     """Split rows by the values of a column, or of several."""
     name, keys, codes = group_codes(by, predictions.n, predictions.outcome)
     top = "probability" not in predictions.bin_choices
+    # Rows that are scored by their numbers can be put in the order of their groups first.
+    early = any(predictions.known_value(on, slice(0, 0)) is not None for on in predictions.bin_choices)
     return Split(
         len(keys),
         lambda scored, rows: codes[rows],
-        lambda rows: None,
+        lambda rows: codes[rows] if early else None,
         lambda found: Table(name, keys, found, None, top),
     )

@@ -74,7 +74,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
 
 def _methods(found: Evaluation, options: argparse.Namespace) -> str:
     text = f"Methods. Interval of ECD: {found.interval.method}. Temperature: {found.temperature.method}. "
-    text += f"Test: {found.test.method}, because {found.test.reason}."
+    text += f"Test: {found.test.method} ({found.test.reason})."
     if found.n > options.max_rows:
         text += f" From sums, because there are more than {options.max_rows} rows (--max-rows)."
     elif "from sums" in found.interval.method:

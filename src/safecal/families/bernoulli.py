@@ -11,7 +11,8 @@ from .._checks.arrays import block
 from .._checks.classes import binary_outcomes, clip_value, one_form, probabilities, real_logits
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
-from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
+from .._kernels.compiled import Sums, bernoulli_sums
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import Cumulants, Partition, Predictions
@@ -50,6 +51,20 @@ class Bernoulli(Predictions):
         if bin_on != "probability" or self.logits or self.clip is not None:
             return None
         return block(self.values, rows)
+
+    def quick_sums(
+        self,
+        rows: slice,
+        *,
+        keys: int = 1,
+        edges: FloatArray | None = None,
+        index: IndexArray | None = None,
+        cells: tuple[int, int] | None = None,
+    ) -> Sums | None:
+        if self.logits or self.clip is not None:
+            return None
+        p = block(self.values, rows)
+        return bernoulli_sums(p, self.happened[rows], keys=keys, edges=edges, index=index, cells=cells)
 
     def _odds(self, rows: Rows) -> tuple[FloatArray, kernel.Odds]:
         values = block(self.values, rows)

@@ -12,7 +12,8 @@ import numpy as np
 from .._checks.arrays import block
 from .._checks.columns import weights, whole_number
 from .._checks.message import fail, show
-from .._types import AnyArray, ArrayLike, FloatArray, Rows
+from .._kernels.compiled import Sums
+from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import OptionError, RangeError, UnavailableError
 from ..profile import BETAS, Profile
 from ..scored import Scored
@@ -159,6 +160,37 @@ class Predictions(ABC):
             the most likely one.
         """
         raise UnavailableError(f"outcomes of {self.family} predictions cannot be listed.")
+
+    def quick_sums(
+        self,
+        rows: slice,
+        *,
+        keys: int = 1,
+        edges: FloatArray | None = None,
+        index: IndexArray | None = None,
+        cells: tuple[int, int] | None = None,
+    ) -> Sums | None:
+        """Sum some rows of equal weight in one compiled pass; None where there is none for them.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        keys : int, default 1
+            How many keys there are.
+        edges : ndarray of shape (keys + 1,), optional
+            Edges of uniform bins of the value that rows are binned on by default.
+        index : ndarray of shape (rows,), optional
+            The number of the key of each row, instead.
+        cells : (int, int), optional
+            The cells of the histogram of the excess, where it is wanted.
+
+        Returns
+        -------
+        Sums or None
+            As the compiled kernel gives them.
+        """
+        return None
 
     def known_value(self, bin_on: str, rows: slice) -> FloatArray | None:
         """Return the value that rows are binned on, where it is known without scoring them.
