@@ -107,7 +107,7 @@ def _run_safecal(line: str, place: str) -> None:
     command = line.strip().removeprefix("$ ")
     if not re.search(r"(^|\| )safecal ", command):
         return
-    pytest.importorskip("polars", minversion="1.34")
+    pytest.importorskip("polars", minversion="1.38")
     status = re.search(r"# status (\d+)", command)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     said = subprocess.run(

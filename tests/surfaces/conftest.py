@@ -17,7 +17,7 @@ class Said(NamedTuple):
 @pytest.fixture
 def safecal(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     """Return a function that runs the command line."""
-    pytest.importorskip("polars", minversion="1.34")
+    pytest.importorskip("polars", minversion="1.38")
     from safecal.cli.main import main
 
     def run(*words: object) -> Said:

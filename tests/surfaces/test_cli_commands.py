@@ -17,7 +17,7 @@ import pytest
 
 import safecal as library
 
-pl = pytest.importorskip("polars", minversion="1.34")
+pl = pytest.importorskip("polars", minversion="1.38")
 
 Safecal = Callable[..., Any]
 RNG = np.random.default_rng(8)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pl = pytest.importorskip("polars", minversion="1.34")
+pl = pytest.importorskip("polars", minversion="1.38")
 
 Safecal = Callable[..., Any]
 ROWS = "y,p\n1,0.9\n0,0.2\n1,0.7\n"

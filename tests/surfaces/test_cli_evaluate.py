@@ -18,7 +18,7 @@ import pytest
 import safecal as library
 from safecal import Evaluation
 
-pl = pytest.importorskip("polars", minversion="1.34")
+pl = pytest.importorskip("polars", minversion="1.38")
 
 Safecal = Callable[..., Any]
 

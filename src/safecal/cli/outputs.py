@@ -38,12 +38,11 @@ def check_outputs(
 
 def _matplotlib() -> None:
     try:
-        import matplotlib as mpl
+        import matplotlib as mpl  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
             '`--plot` draws with Matplotlib, which is not installed.\n\nHint: pip install "safecal[cli]"'
         ) from error
-    mpl.use("agg")
 
 
 def write_plot(figure: Any, path: str) -> None:
