@@ -21,6 +21,7 @@
         ├── UnavailableError           the quantity does not exist for this prediction
         ├── DocumentError              a JSON document that safecal did not write
         ├── FileError                  a file that cannot be read or written
+        │   └── UnreachableError       a model or a data set that could not be fetched
         └── MissingExtraError          an optional library is not installed
 """
 
@@ -45,6 +46,7 @@ __all__ = [
     "SafecalError",
     "ShapeError",
     "UnavailableError",
+    "UnreachableError",
     "WeightError",
 ]
 
@@ -127,6 +129,13 @@ class DocumentError(SafecalError):
 
 class FileError(SafecalError):
     """A file is not there, is empty, is not what its name says, or cannot be written where it should be."""
+
+
+class UnreachableError(FileError):
+    """A model or a data set could not be fetched from the Hugging Face hub.
+
+    The message names it, and how to point at a local copy.
+    """
 
 
 class MissingExtraError(SafecalError):

@@ -82,7 +82,7 @@ def test_study(paper: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_figures_of_files(paper: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("polars", minversion="1.34")
+    pytest.importorskip("polars", minversion="1.38")
     seen: dict[str, object] = {}
     monkeypatch.setattr(safecal.paper, "write_figures", lambda folder, seed, **kept: seen.update(kept) or (folder,))
     rng = np.random.default_rng(1)

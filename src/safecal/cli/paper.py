@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .paper_table2 import add_parser as add_table2
+from .paper_tracking import add_parser as add_tracking
+
 __all__ = ["add_paper", "run"]
 
 _ABOUT = "reproduce the tables and figures of the paper (arXiv 2502.14545)"
@@ -51,6 +54,8 @@ def add_paper(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormatt
         metavar="N",
         help="simulate it so often: mean, spread, and what lies in the central 99 %%",
     )
+    add_table2(whats, formatter)
+    add_tracking(whats, formatter)
     add("table2-published", "Table 2, real models, as published", _table2)
     add("consistency", "whether the cells of both published tables fit together", _consistency)
     add("readings", "ECE, ESCE and ECD of each published block, read together", _readings)
@@ -116,9 +121,9 @@ def _table2(options: argparse.Namespace) -> int:
 
 
 def _consistency(options: argparse.Namespace) -> int:
-    from ..paper import check_consistency, consistency_text, published_table1, published_table2
+    from ..paper import check_column, checks_text, published_table1, published_table2
 
-    print(consistency_text(check_consistency(column) for column in (*published_table1(), *published_table2())))
+    print(checks_text(check_column(column) for column in (*published_table1(), *published_table2())))
     return 0
 
 

@@ -5,7 +5,7 @@ Models", arXiv 2502.14545. ``safecal paper --help`` offers the same on the comma
 stability promise.
 """
 
-from .consistency import Consistency, check_consistency, consistency_text
+from .column_checks import ColumnCheck, check_column, checks_text
 from .draws import Match, find_draws
 from .figures import ECDRange, ecd_range, paper_figures, write_figures
 from .layout import beside
@@ -14,25 +14,28 @@ from .nees import StateCase, nees_demonstration, nees_text
 from .pages import read_study, study_text, write_study
 from .published import PublishedColumn, published_table1, published_table2
 from .readings import joint_reading, readings_text
+from .real_models import RealModel, Table2, table2, table2_models, write_table2
 from .simulated_table import Replications, Table1, replicate_table1, table1
 from .simulation import Simulation, paper_draws, simulate
 from .study import Score, Study, run_study
 
 __all__ = [
-    "Consistency",
+    "ColumnCheck",
     "ECDRange",
     "Match",
     "Modelled",
     "PublishedColumn",
+    "RealModel",
     "Replications",
     "Score",
     "Simulation",
     "StateCase",
     "Study",
     "Table1",
+    "Table2",
     "beside",
-    "check_consistency",
-    "consistency_text",
+    "check_column",
+    "checks_text",
     "ecd_range",
     "find_draws",
     "joint_reading",
@@ -50,7 +53,10 @@ __all__ = [
     "simulate",
     "study_text",
     "table1",
+    "table2",
+    "table2_models",
     "three_models",
     "write_figures",
     "write_study",
+    "write_table2",
 ]

@@ -109,7 +109,7 @@ def paper_figures(
     >>> sorted(paper_figures())
     ['ecd-range', 'histograms-simulated', 'reliability-simulated', 'reliability-well-calibrated']
     """
-    figure = _maker()
+    figure = new_figure()
     rows = simulations(seed, noise_on=noise_on)
     tables = [one.predictions().table(BINS) for one in rows]
     names = [column.name for column in published_table1()]
@@ -154,12 +154,12 @@ def write_figures(
     for name, drawn in paper_figures(seed, noise_on=noise_on, real=real).items():
         for kind in ("png", "svg"):
             path = target / f"{name}.{kind}"
-            write_atomically(path, _file(drawn, kind))
+            write_atomically(path, picture_bytes(drawn, kind))
             written.append(path)
     return tuple(written)
 
 
-def _maker() -> Any:
+def new_figure() -> Any:
     """Return a function that makes figures, which no window system hears of."""
     pyplot()  # says what to install
     from matplotlib.figure import Figure
@@ -167,7 +167,7 @@ def _maker() -> Any:
     return lambda size: Figure(figsize=size, layout="constrained")
 
 
-def _file(figure: Figure, kind: str) -> bytes:
+def picture_bytes(figure: Figure, kind: str) -> bytes:
     """Return a figure as a file; the same figure gives the same bytes."""
     import matplotlib as mpl
 

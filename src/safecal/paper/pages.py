@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import FileError
 from ..files import write_atomically
-from .consistency import check_consistency
+from .column_checks import check_column
 from .layout import rule
 from .published import published_table1
 from .study import CLIPS, ON_LOGIT, ON_PROBABILITY, Score, Study
@@ -103,7 +103,7 @@ def page_with(text: str, study: Study) -> str:
 def _candidates(study: Study) -> str:
     head = ["process", "estimate", "fitted", "χ²", "uncorrelated χ²", "p-value", "ECE", "ECD", "outer share", "cells"]
     published = published_table1()[1:]
-    outer = [check_consistency(column).outer for column in published]
+    outer = [check_column(column).outer for column in published]
     first = [
         "**published**",
         "",

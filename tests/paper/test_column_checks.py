@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from safecal.paper import (
-    Consistency,
-    check_consistency,
-    consistency_text,
+    ColumnCheck,
+    check_column,
+    checks_text,
     published_table1,
     published_table2,
     table1,
@@ -18,19 +18,19 @@ BLOCKS = (*published_table1(), *published_table2())
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Consistency]:
-    return {column.name: check_consistency(column) for column in BLOCKS}
+def found() -> dict[str, ColumnCheck]:
+    return {column.name: check_column(column) for column in BLOCKS}
 
 
-def test_every_block_is_possible(found: dict[str, Consistency]) -> None:
+def test_every_block_is_possible(found: dict[str, ColumnCheck]) -> None:
     assert all(one.possible and one.signs and one.sums and not one.impossible_bins for one in found.values())
     assert max(one.misfit for one in found.values()) < 1e-9
-    text = consistency_text(found.values())
+    text = checks_text(found.values())
     assert text.count("yes") == 12
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_shares_of_the_outer_bins(found: dict[str, Consistency]) -> None:
+def test_shares_of_the_outer_bins(found: dict[str, ColumnCheck]) -> None:
     assert found["ε ~ N(0, 0.5²)"].outer == pytest.approx((0.569, 0.587), abs=0.0006)
     assert found["ε ~ N(0, 2²)"].outer == pytest.approx((0.855, 0.861), abs=0.0006)
     assert found["ε = 0"].outer[1] > 0.8  # without noise the sums tell little
@@ -42,7 +42,7 @@ def test_shares_of_the_outer_bins(found: dict[str, Consistency]) -> None:
         assert (shares <= found[name].shares[:, 1]).all()
 
 
-def test_shares_of_positive_labels_hold_those_of_the_draws(found: dict[str, Consistency]) -> None:
+def test_shares_of_positive_labels_hold_those_of_the_draws(found: dict[str, ColumnCheck]) -> None:
     for cells, name in zip(table1().cells, found, strict=False):
         low, high = found[name].observed.T
         gap = cells[1, :10]
@@ -50,7 +50,7 @@ def test_shares_of_positive_labels_hold_those_of_the_draws(found: dict[str, Cons
         assert (high - low < 0.1 + 1e-3).all()  # and the predictions of a bin span 0.1
 
 
-def test_resnet_is_known_almost_exactly(found: dict[str, Consistency]) -> None:
+def test_resnet_is_known_almost_exactly(found: dict[str, ColumnCheck]) -> None:
     resnet = found["ResNet18"]
     assert resnet.observed[[6, 7]].min() > 0.9999
     assert resnet.shares[[0, 6, 7, 9]].mean(axis=1).sum() == pytest.approx(1.0, abs=0.01)
@@ -62,13 +62,13 @@ def test_resnet_is_known_almost_exactly(found: dict[str, Consistency]) -> None:
 def test_a_block_that_does_not_fit_is_seen() -> None:
     column = published_table1()[1]
     sums = replace(column, ecd=(*column.ecd[:10], "2.2901"))  # more than any bin has
-    assert not check_consistency(sums).possible
-    assert check_consistency(sums).misfit > 0.1
-    assert np.isnan(check_consistency(sums).outer).all()
+    assert not check_column(sums).possible
+    assert check_column(sums).misfit > 0.1
+    assert np.isnan(check_column(sums).outer).all()
     signs = replace(column, esce=("0.2195", *column.esce[1:]))
-    assert not check_consistency(signs).signs
+    assert not check_column(signs).signs
     bins = replace(column, ecd=(*column.ecd[:5], "0.5", *column.ecd[6:]))  # no row of bin 6 has so much
-    assert check_consistency(bins).impossible_bins == (6,)
-    text = consistency_text([check_consistency(sums), check_consistency(bins)])
+    assert check_column(bins).impossible_bins == (6,)
+    text = checks_text([check_column(sums), check_column(bins)])
     assert "off by" in text
     assert "  6" in text

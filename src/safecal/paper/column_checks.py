@@ -17,7 +17,7 @@ from .._types import BoolArray, FloatArray
 from .layout import rule
 from .published import BINS, PublishedColumn
 
-__all__ = ["Consistency", "check_consistency", "consistency_text"]
+__all__ = ["ColumnCheck", "check_column", "checks_text"]
 
 _GRID = 400  # probabilities in a bin
 _NEAREST = 1e-15  # to 0 and to 1
@@ -25,7 +25,7 @@ _NEAREST = 1e-15  # to 0 and to 1
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Consistency:
+class ColumnCheck:
     """What the cells of a block say about each other.
 
     Attributes
@@ -50,8 +50,8 @@ class Consistency:
 
     Examples
     --------
-    >>> from safecal.paper import check_consistency, published_table2
-    >>> resnet = check_consistency(published_table2()[1])
+    >>> from safecal.paper import check_column, published_table2
+    >>> resnet = check_column(published_table2()[1])
     >>> resnet.possible
     True
     >>> resnet.observed[[6, 7]].round(3).tolist()  # bins 7 and 8 hold positive labels only
@@ -78,7 +78,7 @@ class Consistency:
         return self.signs and self.sums and not self.impossible_bins
 
 
-def check_consistency(column: PublishedColumn) -> Consistency:
+def check_column(column: PublishedColumn) -> ColumnCheck:
     """Check the cells of a published block against each other.
 
     Parameters
@@ -88,13 +88,13 @@ def check_consistency(column: PublishedColumn) -> Consistency:
 
     Returns
     -------
-    Consistency
+    ColumnCheck
         What fits, and what can be told about the rows.
 
     Examples
     --------
-    >>> from safecal.paper import check_consistency, published_table1
-    >>> some, much = (check_consistency(column) for column in published_table1()[1:])
+    >>> from safecal.paper import check_column, published_table1
+    >>> some, much = (check_column(column) for column in published_table1()[1:])
     >>> [round(end, 3) for end in some.outer + much.outer]  # share of rows in the two outer bins
     [0.569, 0.587, 0.855, 0.861]
     """
@@ -107,7 +107,7 @@ def check_consistency(column: PublishedColumn) -> Consistency:
     for k, place in enumerate(places):
         shares[place] = _range(bins, off, sums, off_sums, np.arange(len(places)) == k)
         observed[place] = _observed(int(place), values[1:, place], rounding[1:, place])
-    return Consistency(
+    return ColumnCheck(
         column.name,
         bool(np.array_equal(np.abs(bins[1]), bins[0])),
         _misfit(bins, sums),
@@ -170,13 +170,13 @@ def _observed(place: int, cells: FloatArray, rounding: FloatArray) -> tuple[floa
     return _range(rows, 0.0, cells, rounding, np.repeat([0.0, 1.0], len(p)))
 
 
-def consistency_text(found: Iterable[Consistency]) -> str:
+def checks_text(found: Iterable[ColumnCheck]) -> str:
     """Return the checks of several blocks as text.
 
     Parameters
     ----------
-    found : iterable of Consistency
-        From `check_consistency`.
+    found : iterable of ColumnCheck
+        From `check_column`.
 
     Returns
     -------
@@ -185,8 +185,8 @@ def consistency_text(found: Iterable[Consistency]) -> str:
 
     Examples
     --------
-    >>> from safecal.paper import check_consistency, consistency_text, published_table2
-    >>> print(consistency_text([check_consistency(published_table2()[1])]))
+    >>> from safecal.paper import check_column, checks_text, published_table2
+    >>> print(checks_text([check_column(published_table2()[1])]))
     block            |ESCE| = ECE  sums fit  impossible bins   share of rows in bins 1 and 10
     -----------------------------------------------------------------------------------------
     ResNet18                  yes       yes             none                   0.985 to 0.986

@@ -1,0 +1,193 @@
+"""Rows of a data set: texts or images with labels, from the hub, from a file, or from folders of images."""
+
+import hashlib
+import io
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from ..._checks.message import fail, show
+from ...errors import EmptyError, FileError, MissingValueError, OptionError
+from .hub import local_path, reaching
+from .libraries import library
+
+__all__ = ["Rows", "open_rows"]
+
+IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Labelled texts or images; the inputs are read when they are asked for."""
+
+    name: str
+    kind: str
+    labels: Sequence[Any]
+    numbers: Sequence[int] | None  # of the classes, where labels are names of an ordered list
+    raw: Callable[[int], bytes]
+
+    @property
+    def n(self) -> int:
+        return len(self.labels)
+
+    def inputs(self, start: int, stop: int) -> list[Any]:
+        """Return some texts, or some images in RGB."""
+        if self.kind == "text":
+            return [self.raw(k).decode("utf-8", "surrogatepass") for k in range(start, stop)]
+        return [self._image(k) for k in range(start, stop)]
+
+    def _image(self, k: int) -> Any:
+        pillow = library("PIL.Image", "reading images")
+        try:
+            with pillow.open(io.BytesIO(self.raw(k))) as image:
+                return image.convert("RGB")
+        except OSError as error:
+            raise FileError(f"row {k} of {self.name!r} holds no image that can be read: {error}.") from error
+
+    def digest(self) -> str:
+        """Return a fingerprint of all inputs, in their order."""
+        found = hashlib.sha256()
+        for k in range(self.n):
+            data = self.raw(k)
+            found.update(len(data).to_bytes(8, "little"))
+            found.update(data)
+        return found.hexdigest()
+
+
+def open_rows(
+    data: str | os.PathLike[str],
+    *,
+    kind: str,
+    column: str,
+    label_column: str,
+    subset: str | None,
+    split: str,
+    revision: str | None,
+) -> Rows:
+    """Open a data set, wherever it is."""
+    path = local_path(data, "data")
+    name = os.fspath(data)
+    if path is None:
+        datasets = library("datasets", "a data set on the hub")
+        with reaching(name, "data", local=False):
+            rows = datasets.load_dataset(name, subset, split=split, revision=revision)
+        found = _from_datasets(rows, name, kind, column, label_column)
+    elif path.is_file():
+        found = _from_file(path, kind, column, label_column)
+    elif (path / "dataset_info.json").is_file() or (path / "dataset_dict.json").is_file():
+        datasets = library("datasets", "a data set that `save_to_disk` wrote")
+        with reaching(name, "data", local=True):
+            rows = datasets.load_from_disk(str(path))
+        if not hasattr(rows, "features"):
+            if split not in rows:
+                raise fail(OptionError, "split", f"must be one of {sorted(rows)}", got=show(split))
+            rows = rows[split]
+        found = _from_datasets(rows, name, kind, column, label_column)
+    else:
+        found = _from_folder(path, kind)
+    if found.n == 0:
+        raise fail(EmptyError, "data", "must hold at least one row", got=f"none in {name!r}")
+    _check_labels(found)
+    return found
+
+
+def _check_labels(rows: Rows) -> None:
+    missing = [k for k, label in enumerate(rows.labels) if _is_missing(label)]
+    if missing:
+        raise fail(
+            MissingValueError, "label_column", "must have a label in every row", got=show(rows.labels[missing[0]]),
+            place=f"row {missing[0]}", count=(len(missing), rows.n),
+        )  # fmt: skip
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _columns_exist(found: Sequence[str], column: str, label_column: str) -> None:
+    for argument, wanted in (("column", column), ("label_column", label_column)):
+        if wanted not in found:
+            raise fail(
+                OptionError, argument, "must name a column of the data", got=show(wanted),
+                hint=f"its columns are {', '.join(map(repr, found))}.",
+            )  # fmt: skip
+
+
+def _text(value: Any, k: int) -> bytes:
+    if not isinstance(value, str):
+        raise fail(MissingValueError, "column", "must have a text in every row", got=show(value), place=f"row {k}")
+    return value.encode("utf-8", "surrogatepass")
+
+
+def _picture(value: Any, k: int, folder: Path) -> bytes:
+    """Return the bytes of an image: as they are, in a record of them, or in a file."""
+    if isinstance(value, dict):
+        value = value.get("bytes") or value.get("path")
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise fail(MissingValueError, "column", "must have an image in every row", got=show(value), place=f"row {k}")
+    try:
+        return (folder / value).read_bytes()
+    except OSError as error:
+        raise FileError(f"the image of row {k}, {str(folder / value)!r}, cannot be read: {error.strerror}.") from error
+
+
+def _from_file(path: Path, kind: str, column: str, label_column: str) -> Rows:
+    polars = library("polars", "reading a file of rows")
+    suffix = path.suffix.lower()
+    text = {".csv": ",", ".tsv": "\t"}
+    try:
+        if suffix in text:  # all as text, so that a label `01` stays what it is
+            frame = polars.read_csv(path, separator=text[suffix], infer_schema=False)
+        elif suffix in (".jsonl", ".ndjson"):
+            frame = polars.read_ndjson(path, infer_schema_length=None)
+        elif suffix in (".parquet", ".pq"):
+            frame = polars.read_parquet(path)
+        else:
+            raise FileError(
+                f"`data` must be a CSV, TSV, JSON Lines or Parquet file, or a folder of images; got {str(path)!r}."
+            )
+    except polars.exceptions.PolarsError as error:
+        raise FileError(f"{str(path)!r} cannot be read: {str(error).splitlines()[0]}.") from error
+    _columns_exist(frame.columns, column, label_column)
+    values, folder = frame[column], path.parent
+    raw = _picture if kind == "image" else lambda value, k, _: _text(value, k)
+    return Rows(str(path), kind, frame[label_column].to_list(), None, lambda k: raw(values[k], k, folder))
+
+
+def _from_folder(path: Path, kind: str) -> Rows:
+    """Take each sub-folder for a class, in the order of their names, as Datasets and torchvision do."""
+    if kind != "image":
+        raise FileError(f"`data` must be a file for texts; got the folder {str(path)!r}.")
+    classes = sorted(sub.name for sub in path.iterdir() if sub.is_dir() and not sub.name.startswith("."))
+    files = [
+        (file, number)
+        for number, name in enumerate(classes)
+        for file in sorted((path / name).rglob("*"))
+        if file.suffix.lower() in IMAGES and file.is_file()
+    ]
+    if not files:
+        raise FileError(f"`data` must have a sub-folder of images for each class; {str(path)!r} has none.")
+    numbers = [number for _, number in files]
+    return Rows(str(path), kind, [classes[k] for k in numbers], numbers, lambda k: files[k][0].read_bytes())
+
+
+def _from_datasets(rows: Any, name: str, kind: str, column: str, label_column: str) -> Rows:
+    """Take a `datasets.Dataset`; classes go by their names where it knows them."""
+    _columns_exist(rows.column_names, column, label_column)
+    labels = list(rows[label_column])
+    feature = rows.features[label_column]
+    numbers = None
+    if hasattr(feature, "int2str") and all(isinstance(k, int) and k >= 0 for k in labels):
+        numbers, labels = labels, [feature.int2str(k) for k in labels]
+    if kind == "text":
+        texts = list(rows[column])
+        return Rows(name, kind, labels, numbers, lambda k: _text(texts[k], k))
+    datasets = library("datasets", "reading images of a data set")
+    stored = rows.select_columns([column]).cast_column(column, datasets.Image(decode=False))
+    return Rows(name, kind, labels, numbers, lambda k: _picture(stored[k][column], k, Path()))

@@ -1,0 +1,269 @@
+"""Table 2, real models: the likely models and data of the paper, run again, beside the published cells.
+
+The paper prints no names of the hub. Those here are guesses, from what its text says of each model; all of them can be
+replaced, by other names or by what lies on this machine.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+from .._checks.message import fail, show
+from .._types import FloatArray
+from ..compat.huggingface import ClassifierRun, run_classifier
+from ..errors import FileError, OptionError
+from ..evaluation import Evaluation
+from ..files import write_atomically
+from .cells import cells_of_table
+from .drawing import draw_reliability
+from .figures import new_figure, picture_bytes
+from .layout import beside
+from .published import BINS, PublishedColumn, published_table2
+
+__all__ = ["RealModel", "Table2", "table2_models", "table2", "write_table2"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RealModel:
+    """One model of Table 2: what to run, and what of it is a guess.
+
+    Attributes
+    ----------
+    name : str
+        As the published block is called.
+    model, data : str
+        Names on the hub, or paths.
+    kind : {"text", "image"}
+        What is classified.
+    settings : mapping
+        Further arguments of `safecal.compat.huggingface.run_classifier`.
+    guesses : str
+        What the paper does not say.
+    others : tuple of str
+        Other models that fit its words.
+
+    Examples
+    --------
+    >>> from safecal.paper.real_models import table2_models
+    >>> table2_models()["resnet18"].model
+    'hilmansw/resnet18-catdog-classifier'
+    """
+
+    name: str
+    model: str
+    data: str
+    kind: str
+    settings: Mapping[str, Any]
+    guesses: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def published(self) -> PublishedColumn:
+        """The published cells."""
+        return next(column for column in published_table2() if column.name == self.name)
+
+
+def table2_models() -> dict[str, RealModel]:
+    """Return the models of Table 2, by the words that `table2` knows them by.
+
+    Returns
+    -------
+    dict of str to RealModel
+        ``"bertimbau"``, ``"resnet18"`` and ``"roberta"``.
+
+    Examples
+    --------
+    >>> from safecal.paper.real_models import table2_models
+    >>> list(table2_models())
+    ['bertimbau', 'resnet18', 'roberta']
+    """
+    return {
+        "bertimbau": RealModel(
+            "BERTimbau",
+            "ruanchaves/bert-base-portuguese-cased-hatebr",
+            "ruanchaves/hatebr",
+            "text",
+            # The data came with a script; the hub keeps a copy without one.
+            {
+                "column": "instagram_comments", "label_column": "offensive_language", "positive": True,
+                "positive_class": 1, "split": "test", "data_revision": "refs/convert/parquet",
+            },
+            "model, data set, split, and that offensive comments are positive, class 1 of the model",
+            ("ruanchaves/bert-large-portuguese-cased-hatebr", "cassiasilvaR/bertimbau-hate-detector"),
+        ),
+        "resnet18": RealModel(
+            "ResNet18",
+            "hilmansw/resnet18-catdog-classifier",
+            "microsoft/cats_vs_dogs",
+            "image",
+            {"column": "image", "label_column": "labels", "positive": "dog", "positive_class": 1, "split": "train"},
+            "model, data set, and that dogs are positive, class 1 of the model; "
+            "the data have one split, train, with 23410 images, while the "
+            "published cells look like 123 to 163 images",
+        ),
+        "roberta": RealModel(
+            "RoBERTa",
+            "cardiffnlp/twitter-roberta-large-sensitive-binary",
+            "cardiffnlp/x_sensitive",
+            "text",
+            {"column": "text", "label_column": "#labels", "negative": 0, "positive_class": 1, "split": "test"},
+            "model, data set, split, and that any label makes a post positive, class 1 of the model; gated",
+            ("cardiffnlp/twitter-roberta-base-sensitive-binary",),
+        ),
+    }  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Table2:
+    """One block of Table 2, ours beside the published one. Print it.
+
+    Attributes
+    ----------
+    entry : RealModel
+        What was run.
+    run : ClassifierRun
+        The rows.
+    evaluation : Evaluation
+        With ten bins of the probability of the positive label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safecal.compat.huggingface import ClassifierRun
+    >>> from safecal.paper.real_models import Table2, table2_models
+    >>> run = ClassifierRun("m", "d", np.array([0, 1]), np.array([-2.0, 1.0]), ("no", "yes"), "yes", 0, None)
+    >>> print(str(Table2(table2_models()["roberta"], run, run.evaluate())).splitlines()[0])
+    Table 2, RoBERTa: m on d, 2 rows.
+    """
+
+    entry: RealModel
+    run: ClassifierRun
+    evaluation: Evaluation
+
+    @property
+    def cells(self) -> FloatArray:
+        """Our cells, shape (3, 11); NaN where a bin is empty."""
+        assert self.evaluation.bins is not None
+        return cells_of_table(self.evaluation.bins)
+
+    def __repr__(self) -> str:
+        assert self.evaluation.bins is not None
+        rows = [s.n for s in self.evaluation.bins.summaries]
+        verdict = self.evaluation.verdict
+        return "\n".join(
+            [
+                f"Table 2, {self.entry.name}: {self.run.model} on {self.run.data}, {self.evaluation.n} rows.",
+                f"Guessed, where not replaced: {self.entry.guesses}.",
+                "",
+                beside(self.entry.published, self.cells, rows),
+                "",
+                f"The paper's reading of its own cells: {self.entry.published.reading}.",
+                f"Ours: {verdict.decision}: {verdict.reason}",
+            ]
+        )
+
+    def figure(self) -> Any:
+        """Draw the reliability diagram.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With numbered bins and their counts.
+        """
+        assert self.evaluation.bins is not None
+        return draw_reliability(new_figure(), {self.entry.name: self.evaluation.bins})
+
+
+def table2(
+    name: str,
+    *,
+    model: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Table2:
+    """Run a model of Table 2, or another in its place.
+
+    Parameters
+    ----------
+    name : {"bertimbau", "resnet18", "roberta"}
+        The block.
+    model, data : str or os.PathLike, optional
+        In place of the guessed ones: names on the hub, folders or files.
+    **options
+        Arguments of `safecal.compat.huggingface.run_classifier` that replace those of the registry: column,
+        label_column, positive, negative, positive_class, split, batch_size, device, cache, progress and the others.
+
+    Returns
+    -------
+    Table2
+        Print it; it holds the rows, the evaluation and the cells.
+
+    Examples
+    --------
+    >>> from safecal.paper.real_models import table2
+    >>> print(table2("roberta", cache="predictions"))  # doctest: +SKIP
+    """
+    known = table2_models()
+    if name not in known:
+        raise fail(OptionError, "name", f"must be one of {', '.join(map(repr, known))}", got=show(name))
+    entry = known[name]
+    settings = dict(entry.settings)
+    if data is not None:  # a revision and a split belong to the data that they were meant for
+        settings.pop("data_revision", None)
+        entry = replace(entry, data=os.fspath(data))
+    if model is not None:  # its classes may be in another order: they must go by their names
+        settings.pop("positive_class", None)
+        entry = replace(entry, model=os.fspath(model))
+    if {"positive", "negative"} & set(options):  # one of them replaces the other, and the class that went with it
+        for key in ("positive", "negative", "positive_class"):
+            settings.pop(key, None)
+    settings.update(options)
+    entry = replace(entry, settings=settings)
+    run = run_classifier(entry.model, entry.data, kind=entry.kind, **settings)
+    if run.logits.ndim != 1:
+        raise fail(OptionError, "positive", "is needed: Table 2 is about one class", got="none")
+    return Table2(entry, run, run.evaluate(bins=BINS))
+
+
+def write_table2(folder: str | os.PathLike[str], found: Table2) -> tuple[Path, ...]:
+    """Write a block of Table 2: the text, the rows, the evaluation, and the reliability diagram as PNG and SVG.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        Where to; it is made where it does not exist.
+    found : Table2
+        From `table2`.
+
+    Returns
+    -------
+    tuple of Path
+        The files.
+
+    Examples
+    --------
+    >>> from safecal.paper.real_models import table2, write_table2
+    >>> write_table2("table2", table2("roberta", cache="predictions"))  # doctest: +SKIP
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise FileError(f"`folder` must be a folder; {os.fspath(folder)!r} is a file, or lies in one.") from error
+    stem = f"table2-{found.entry.name.lower()}"
+    figure = found.figure()
+    files: dict[str, str | bytes] = {
+        f"{stem}.txt": f"{found}\n",
+        f"{stem}-rows.csv": found.run.to_csv(),
+        f"{stem}.json": json.dumps(found.evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n",
+        f"{stem}.png": picture_bytes(figure, "png"),
+        f"{stem}.svg": picture_bytes(figure, "svg"),
+    }
+    for name, content in files.items():
+        write_atomically(target / name, content)
+    return tuple(target / name for name in files)
