@@ -50,11 +50,13 @@ docs: $(VENV)/.with-test ## run every code block of the documentation
 bench: $(VENV)/.with-bench ## the benchmarks
 	$(VENV)/bin/python bench/run.py
 	$(VENV)/bin/python bench/files.py
+	$(VENV)/bin/python bench/states.py
 
-validate: $(VENV)/.with-core ## the published tables of size, power and coverage; resumes where it was stopped
+validate: $(VENV)/.with-plot,stonesoup ## the published tables of size, power and coverage; resumes where it was stopped
 	$(VENV)/bin/python tools/validate.py
 	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
 	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
+	$(VENV)/bin/python tools/tracking_tables.py
 
 pictures: $(VENV)/.with-cli ## the pictures of the documentation
 	$(VENV)/bin/python tools/draw_pictures.py

@@ -5,7 +5,11 @@ import sys
 from setuptools import Extension, setup
 
 # Same results on every processor: nothing is contracted, nothing reordered.
-FLAGS = [] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit"]
+FLAGS = (
+    []
+    if sys.platform == "win32"
+    else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit"]
+)
 
 setup(
     ext_modules=[

@@ -14,7 +14,14 @@ from typing import Any
 from numpydoc.docscrape import NumpyDocString, get_doc_object
 from numpydoc.validate import validate
 
-MODULES = ("safecal", "safecal.engines.batches", "safecal.plot", "safecal.report", "safecal.testing")
+MODULES = (
+    "safecal",
+    "safecal.compat.stonesoup",
+    "safecal.engines.batches",
+    "safecal.plot",
+    "safecal.report",
+    "safecal.testing",
+)
 
 IGNORED = {
     "ES01": "one good line is often enough",

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from ._versions import show_versions
     from .bins import Bins
     from .comparison import Comparison, Difference
+    from .consistency import Consistency, assess_consistency
     from .errors import SafecalError
     from .evaluation import Evaluation
     from .families.bernoulli import bernoulli
     from .families.categorical import categorical
     from .families.density import density
     from .families.gaussian import gaussian
+    from .families.mixture import gaussian_mixture
+    from .families.particles import particles
     from .families.predictions import Predictions
     from .front_door import evaluate
     from .histogram import Histogram
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Bins": "bins",
     "Comparison": "comparison",
+    "Consistency": "consistency",
     "Difference": "comparison",
     "Evaluation": "evaluation",
     "Histogram": "histogram",
@@ -53,6 +57,7 @@ _HOMES = {
     "Temperature": "recalibrate.temperature",
     "TestResult": "inference.results",
     "Verdict": "verdict",
+    "assess_consistency": "consistency",
     "assess_reliability": "reliability",
     "bernoulli": "families.bernoulli",
     "brier": "metrics",
@@ -65,9 +70,11 @@ _HOMES = {
     "esce": "metrics",
     "evaluate": "front_door",
     "gaussian": "families.gaussian",
+    "gaussian_mixture": "families.mixture",
     "implied_temperature": "inference.temperature",
     "nees": "metrics",
     "nll": "metrics",
+    "particles": "families.particles",
     "show_versions": "_versions",
 }
 
@@ -76,6 +83,7 @@ _MODULES = ("errors", "testing")
 __all__ = [
     "Bins",
     "Comparison",
+    "Consistency",
     "Difference",
     "Evaluation",
     "Histogram",
@@ -91,6 +99,7 @@ __all__ = [
     "Temperature",
     "TestResult",
     "Verdict",
+    "assess_consistency",
     "assess_reliability",
     "bernoulli",
     "brier",
@@ -103,9 +112,11 @@ __all__ = [
     "esce",
     "evaluate",
     "gaussian",
+    "gaussian_mixture",
     "implied_temperature",
     "nees",
     "nll",
+    "particles",
     "show_versions",
 ]
 

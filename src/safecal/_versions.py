@@ -6,7 +6,18 @@ from importlib import metadata
 
 __all__ = ["show_versions", "version"]
 
-_LIBRARIES = ("safecal", "numpy", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "matplotlib", "torch")
+_LIBRARIES = (
+    "safecal",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "matplotlib",
+    "stonesoup",
+    "torch",
+)
 
 
 def version() -> str:

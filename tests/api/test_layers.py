@@ -48,6 +48,7 @@ ROOMS = {
     "evaluation": 7,
     "front_door": 7,
     "comparison": 7,
+    "consistency": 7,
     "paired": 7,
     "metrics": 7,
     "engines": 8,
@@ -74,6 +75,8 @@ SAME_ROOM = {
     ("recalibrate", "inference"),
     ("tabulate", "table"),
     ("front_door", "evaluation"),
+    ("consistency", "evaluation"),
+    ("consistency", "front_door"),
     ("paired", "comparison"),
 }
 
@@ -81,6 +84,7 @@ SAME_ROOM = {
 UPWARD = {
     ("families.predictions", "Predictions.evaluate"): {"front_door"},
     ("families.predictions", "Predictions.table"): {"tabulate"},
+    ("consistency", "Consistency.plot"): {"plot.consistency"},
     ("evaluation", "Evaluation.plot"): {"plot.dashboard"},
     ("evaluation", "Evaluation.report"): {"report"},
     ("table", "Table.intervals"): {"inference.intervals"},

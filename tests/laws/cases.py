@@ -16,6 +16,9 @@ from scipy.special import lambertw
 
 import safecal
 from safecal import Bins, Predictions, Scored, Summary
+from safecal.families.density import Density
+from safecal.families.mixture import gaussian_mixture
+from safecal.families.particles import particles
 
 Columns = dict[str, np.ndarray]
 RTOL = 1e-12
@@ -191,6 +194,37 @@ FAMILIES |= {
     "density by draws": Family(
         _drawn, ("x_true", "mean", "std"), st.tuples(_real, _real, _positive), least=-0.5, partition=False
     ),
+}
+
+
+def _rows_of_a_mixture(x_true: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Predictions:
+    """Make each row by itself, with draws that depend on nothing but the row."""
+    parts = []
+    for x, m, s in zip(x_true, mean, std, strict=True):
+        seed = np.frombuffer(np.array([x, m, s], dtype=np.float64).tobytes(), dtype=np.uint32)
+        parts.append(gaussian_mixture([x], [0.3, 0.7], [m, m + 2.0 * s], std=s, draws=8, rng=seed))
+    names = ("excess", "varentropy", "third_cumulant", "surprisal", "entropy", "numerical_variance")
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    return Density(*columns, "mixture, draws", 8, None, 1)
+
+
+def _clouds(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    return mean[:, None] + std[:, None] * stats.norm.ppf((np.arange(40) + 0.5) / 40)
+
+
+def _matched(x_true: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Predictions:
+    return particles(x_true, _clouds(mean, std))
+
+
+def _neighbours(x_true: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Predictions:
+    return particles(x_true, _clouds(mean, std), method="neighbours", neighbours=3)
+
+
+_state = st.tuples(_real, _real, _positive)
+FAMILIES |= {
+    "density of a mixture": Family(_rows_of_a_mixture, ("x_true", "mean", "std"), _state, partition=False),
+    "density by neighbours": Family(_neighbours, ("x_true", "mean", "std"), _state, partition=False),
+    "density by moments of particles": Family(_matched, ("x_true", "mean", "std"), _state, least=-0.5),
 }
 
 CLASSIFIERS = [name for name, family in FAMILIES.items() if family.classes]

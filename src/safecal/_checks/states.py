@@ -1,5 +1,7 @@
 """True states, means and covariances."""
 
+from typing import Any
+
 import numpy as np
 
 from .._types import AnyArray, ArrayLike, FloatArray
@@ -7,7 +9,7 @@ from ..errors import CovarianceError, FormError, MissingValueError, RangeError, 
 from .arrays import as_numbers, block, not_empty, refuse, slices
 from .message import fail, same_rows, show
 
-__all__ = ["covariance_factor", "one_spread", "spread_column", "state_columns", "triangular_factor"]
+__all__ = ["covariance_factor", "one_spread", "spread_column", "state_columns", "state_shapes", "triangular_factor"]
 
 _FORMS = ("std", "var", "cov", "chol", "precision")
 
@@ -36,8 +38,8 @@ def _finite(array: AnyArray, name: str) -> None:
             raise refuse(array, name, lambda x: ~np.isfinite(x), RangeError, "must be finite", None)
 
 
-def state_columns(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray]:
-    """Return true states and means of one shape, (n,) or (n, d)."""
+def state_shapes(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray]:
+    """Return true states and means of one shape, (n,) or (n, d); their values are not looked at yet."""
     x, m = as_numbers(x_true, "x_true"), as_numbers(mean, "mean")
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
         raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
@@ -48,12 +50,19 @@ def state_columns(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArra
         rule = "must have the shape of `x_true`"
         hint = "one mean a row: repeat a shared one with `np.broadcast_to(mean, x_true.shape)`."
         raise fail(ShapeError, "mean", rule, got=f"{m.shape} and {x.shape}", hint=hint)
+    return x, m
+
+
+def state_columns(x: AnyArray, m: AnyArray, kept: tuple[int, ...] | None = None) -> tuple[AnyArray, AnyArray]:
+    """Return those components of true states and means that are kept, all of them finite."""
+    if kept is not None and x.ndim == 2:
+        x, m = x[:, kept], m[:, kept]
     _finite(x, "x_true")
     _finite(m, "mean")
     return x, m
 
 
-def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
+def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
     """Return standard deviations or variances that broadcast against the states: scalar, (d,) or the full shape."""
     spread = np.asarray(value) if np.ndim(value) == 0 else as_numbers(value, name)
     if spread.ndim == 0:
@@ -65,6 +74,8 @@ def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArr
             ShapeError, name, f"must be {choices}, here {' or '.join(str(s) for s in sorted(allowed - {()}, key=len))}",
             got=f"shape {spread.shape}",
         )  # fmt: skip
+    if kept is not None and len(shape) == 2:
+        spread, shape = spread if spread.ndim == 0 else spread[..., kept], (shape[0], len(kept))
     rows = spread if spread.shape == shape else spread.reshape(1, *shape[1:]) if spread.ndim else spread.reshape(1)
     _finite(rows, name)
     if not (rows > 0).all():
@@ -75,7 +86,7 @@ def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArr
     return spread
 
 
-def _matrices(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
+def _matrices(value: ArrayLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
     matrices = as_numbers(value, name)
     if len(shape) == 1:
         hint = "for scalar states pass `std=` or `var=`; or make the states (n, 1)."
@@ -86,7 +97,9 @@ def _matrices(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
             ShapeError, name, f"must be one ({d}, {d}) matrix, or one for each row, ({n}, {d}, {d})",
             got=f"shape {matrices.shape}",
         )  # fmt: skip
-    _finite(matrices.reshape(-1, d, d), name)
+    if kept is not None:
+        matrices = matrices[..., kept, :][..., kept]
+    _finite(matrices.reshape(-1, *matrices.shape[-2:]), name)
     return matrices
 
 
@@ -94,18 +107,34 @@ def _matrix_place(index: int, matrices: AnyArray) -> str | None:
     return f"row {index}" if matrices.ndim == 3 else None
 
 
-def covariance_factor(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
-    """Check covariance (or precision) matrices: symmetric and positive definite. They are returned as given."""
-    matrices = _matrices(value, name, shape)
-    d = shape[1]
-    batch = matrices.reshape(-1, d, d)
+def covariance_factor(
+    value: ArrayLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None
+) -> AnyArray:
+    """Check covariance (or precision) matrices: symmetric and positive definite.
+
+    They are returned as given; where only some components are kept, their block is, and nothing else is looked at.
+    """
+    matrices = _matrices(value, name, shape, kept)
+    batch = matrices.reshape(-1, *matrices.shape[-2:])
     _symmetric(batch, matrices, name)
-    for part in slices(batch):
-        try:
-            np.linalg.cholesky(block(batch, part))
-        except np.linalg.LinAlgError:
-            raise _not_definite(batch, matrices, name) from None
+    if not all(_definite(block(batch, part), batch.dtype) for part in slices(batch)):
+        raise _not_definite(batch, matrices, name)
     return matrices
+
+
+def _definite(matrices: FloatArray, dtype: np.dtype[Any]) -> bool:
+    """Tell whether all matrices are positive definite by more than the rounding of their entries.
+
+    A pivot of the factor, over its diagonal entry, is the share of a variance that earlier components leave open.
+    """
+    try:
+        factor = np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    narrow = dtype.kind == "f" and dtype.itemsize < 8
+    rounding = 10 * matrices.shape[-1] * float(np.finfo(np.float32 if narrow else np.float64).eps)
+    pivots, variances = (np.diagonal(m, axis1=-2, axis2=-1) for m in (factor, matrices))
+    return bool((pivots * pivots > rounding * variances).all())
 
 
 def _symmetric(batch: AnyArray, matrices: AnyArray, name: str) -> None:
@@ -138,9 +167,7 @@ def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> CovarianceE
     at, count = -1, 0
     for part in slices(batch):
         for offset, matrix in enumerate(block(batch, part)):
-            try:
-                np.linalg.cholesky(matrix)
-            except np.linalg.LinAlgError:
+            if not _definite(matrix, batch.dtype):
                 count += 1
                 at = part.start + offset if at < 0 else at
     smallest = float(np.linalg.eigvalsh(np.asarray(batch[at], dtype=np.float64)).min())

@@ -4,7 +4,15 @@ import numpy as np
 
 from .._types import FloatArray
 
-__all__ = ["LOG_2PI", "nees_from_factor", "nees_from_precision_factor", "nees_from_std"]
+__all__ = [
+    "LOG_2PI",
+    "marginal_factor",
+    "marginal_precision",
+    "nees_from_factor",
+    "nees_from_precision_factor",
+    "nees_from_std",
+    "wrap",
+]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -40,3 +48,29 @@ def nees_from_precision_factor(residual: FloatArray, factor: FloatArray) -> tupl
     diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
     logdet = -2.0 * np.log(np.abs(diagonal)).sum(axis=-1)
     return np.vecdot(white, white), np.broadcast_to(logdet, (len(residual),)).astype(np.float64)
+
+
+def wrap(residual: FloatArray, angles: tuple[int, ...]) -> FloatArray:
+    """Bring the components that are angles into (-pi, pi], in place, and return the residuals."""
+    for i in angles:
+        residual[..., i] = np.pi - np.mod(np.pi - residual[..., i], 2.0 * np.pi)
+    return residual
+
+
+def marginal_factor(factor: FloatArray, kept: tuple[int, ...]) -> FloatArray:
+    """Return lower factors of the covariance of some components, without squaring the condition number."""
+    rows = factor[..., kept, :]
+    upper = np.linalg.qr(np.swapaxes(rows, -1, -2), mode="r")
+    return np.ascontiguousarray(np.swapaxes(upper, -1, -2), dtype=np.float64)
+
+
+def marginal_precision(precision: FloatArray, kept: tuple[int, ...]) -> FloatArray:
+    """Return the inverse covariance of some components.
+
+    It is the Schur complement of the others: the last block of a Cholesky factor in which they come first.
+    """
+    d = precision.shape[-1]
+    order = [i for i in range(d) if i not in kept] + list(kept)
+    factor = np.linalg.cholesky(precision[..., order, :][..., order])
+    last = factor[..., d - len(kept) :, d - len(kept) :]
+    return np.asarray(last @ np.swapaxes(last, -1, -2), dtype=np.float64)

@@ -1,12 +1,21 @@
 """Gaussian states: a mean with a standard deviation, or with a covariance matrix."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 
 from .._checks.arrays import block
-from .._checks.states import covariance_factor, one_spread, spread_column, state_columns, triangular_factor
+from .._checks.components import component_choice
+from .._checks.states import (
+    covariance_factor,
+    one_spread,
+    spread_column,
+    state_columns,
+    state_shapes,
+    triangular_factor,
+)
 from .._kernels import gaussian as kernel
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
@@ -31,6 +40,8 @@ class Gaussian(Predictions):
     form: str
     spread: AnyArray
     shared: FloatArray | None  # the Cholesky factor, when one matrix serves all rows
+    angles: tuple[int, ...] = ()  # components whose errors are wrapped
+    method: str | None = None  # how mean and spread were made, where they are not those that were given
 
     @property
     def n(self) -> int:
@@ -57,6 +68,7 @@ class Gaussian(Predictions):
     def _nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         d = self.dimension
         residual = (block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d)
+        residual = kernel.wrap(residual, self.angles)
         if self.form in ("std", "var"):
             per_row = self.spread.shape == self.x_true.shape
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
@@ -101,6 +113,10 @@ class Gaussian(Predictions):
 
         return at
 
+    def __repr__(self) -> str:
+        method = "" if self.method is None else f" ({self.method})"
+        return f"{self.family} predictions: {self.n} rows{method}"
+
 
 def gaussian(
     x_true: ArrayLike,
@@ -111,6 +127,8 @@ def gaussian(
     cov: ArrayLike | None = None,
     chol: ArrayLike | None = None,
     precision: ArrayLike | None = None,
+    mapping: Sequence[int] | None = None,
+    angles: Sequence[int] | None = None,
 ) -> Gaussian:
     """Check Gaussian state estimates and the true states.
 
@@ -132,6 +150,11 @@ def gaussian(
         Lower triangular factors ``L`` of the covariance, ``C = L L^T``.
     precision : array-like of shape (d, d) or (n, d, d)
         Inverses of the covariance matrices. The lower triangle is used.
+    mapping : sequence of int, optional
+        The components that matter, by number: the others are integrated out, and may hold anything. By default all.
+    angles : sequence of int, optional
+        The components, of the states as they are given, that are angles in radians: their errors are wrapped into
+        (-pi, pi]. Standard deviations should be well below pi, or the density reaches around the circle.
 
     Returns
     -------
@@ -141,24 +164,45 @@ def gaussian(
     See Also
     --------
     nees : The mean of the normalised errors.
-    density : States that are not Gaussian.
+    gaussian_mixture, particles : States that are not Gaussian.
+    density : Anything with a log-density.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import safecal
     >>> safecal.gaussian([1.0, -2.0], [0.0, 0.0], std=1.0).ecd
     0.75
     >>> safecal.gaussian([[1.0, 2.0]], [[0.0, 0.0]], cov=[[1.0, 0.0], [0.0, 4.0]]).ecd
     0.0
+
+    A bearing of 179 degrees where -179 was estimated is an error of 2 degrees:
+
+    >>> bearing = np.deg2rad([[179.0], [-179.0]])
+    >>> round(safecal.gaussian(bearing[:1], bearing[1:], std=np.deg2rad(1.0), angles=[0]).ecd, 12)
+    1.5
     """
-    x, m = state_columns(x_true, mean)
+    x, m = state_shapes(x_true, mean)
+    kept, wrapped = component_choice(mapping, angles, 1 if x.ndim == 1 else x.shape[1])
+    shape = x.shape
+    x, m = state_columns(x, m, kept)
     form, value = one_spread({"std": std, "var": var, "cov": cov, "chol": chol, "precision": precision})
     if form in ("std", "var"):
-        return Gaussian(x, m, form, spread_column(value, form, x.shape), None)
-    check = triangular_factor if form == "chol" else covariance_factor
-    matrices = check(value, form, x.shape)
+        return Gaussian(x, m, form, spread_column(value, form, shape, kept), None, wrapped)
+    matrices = _matrices(form, value, shape, kept)
     shared = None
     if matrices.ndim == 2:
         full = np.asarray(matrices, dtype=np.float64)
         shared = full if form == "chol" else np.asarray(np.linalg.cholesky(full), dtype=np.float64)
-    return Gaussian(x, m, form, matrices, shared)
+    return Gaussian(x, m, form, matrices, shared, wrapped)
+
+
+def _matrices(form: str, value: ArrayLike, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
+    """Return checked matrices of the components that are kept, in the form they came in."""
+    if form == "cov":
+        return covariance_factor(value, form, shape, kept)
+    if form == "chol":
+        factor = triangular_factor(value, form, shape)
+        return factor if kept is None else kernel.marginal_factor(np.asarray(factor, dtype=np.float64), kept)
+    precision = covariance_factor(value, form, shape)
+    return precision if kept is None else kernel.marginal_precision(np.asarray(precision, dtype=np.float64), kept)

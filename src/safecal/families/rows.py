@@ -40,7 +40,8 @@ def _(predictions: Gaussian, index: IndexArray) -> Predictions:
     p = predictions
     spread: AnyArray = p.spread
     per_row = spread.ndim == 3 if p.form in ("cov", "chol", "precision") else spread.shape == p.x_true.shape
-    return Gaussian(p.x_true[index], p.mean[index], p.form, spread[index] if per_row else spread, p.shared)
+    rows = spread[index] if per_row else spread
+    return Gaussian(p.x_true[index], p.mean[index], p.form, rows, p.shared, p.angles, p.method)
 
 
 def joined(parts: Sequence[Predictions]) -> Predictions:

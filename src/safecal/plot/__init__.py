@@ -5,6 +5,7 @@
 axes they are given, and change none of matplotlib's settings.
 """
 
+from .consistency import ConsistencyDisplay
 from .contributions import ContributionDisplay
 from .dashboard import dashboard
 from .ecd import ECDDisplay
@@ -15,6 +16,7 @@ from .reliability import ReliabilityDisplay
 from .temperature import TemperatureDisplay
 
 __all__ = [
+    "ConsistencyDisplay",
     "ContributionDisplay",
     "ECDDisplay",
     "ExcessDisplay",

@@ -1,0 +1,181 @@
+"""Weights, means and covariances of the components of mixtures."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from ..errors import FormError, InputError, MissingValueError, NormalisationError, RangeError, ShapeError, WeightError
+from .arrays import as_numbers, not_empty
+from .message import fail, same_rows, show
+from .states import covariance_factor, state_columns, triangular_factor
+
+__all__ = [
+    "component_factors",
+    "component_means",
+    "component_weights",
+    "mixture_spread",
+    "true_shape",
+    "true_states",
+    "unit_weights",
+]
+
+
+def true_shape(x_true: ArrayLike) -> AnyArray:
+    """Return true states of shape (n,) or (n, d); their values are not looked at yet."""
+    x = as_numbers(x_true, "x_true")
+    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
+        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
+    not_empty(x, "x_true")
+    return x
+
+
+def true_states(x: AnyArray, kept: tuple[int, ...] | None) -> FloatArray:
+    """Return those components of the true states that are kept, all of them finite, as (n, d) of float64."""
+    x, _ = state_columns(x, x[:0], kept)
+    return np.asarray(x, dtype=np.float64).reshape(len(x), -1)
+
+
+def unit_weights(weight: AnyArray, name: str, word: str) -> FloatArray:
+    """Require each line of weights to be finite, not negative and to sum to one; ``word`` is what is weighed."""
+    w = np.asarray(weight, dtype=np.float64)
+    for bad, error, rule in (
+        (np.isnan(w), MissingValueError, "must not be NaN"),
+        (np.isinf(w), RangeError, "must be finite"),
+        (w < 0.0, WeightError, "must not be negative"),
+    ):
+        if bad.any():
+            row, k = (int(i) for i in np.argwhere(bad)[0])
+            raise fail(error, name, rule, got=show(w[row, k]), place=f"row {row}, {word} {k}")
+    total = w.sum(axis=1)
+    eps = float(np.finfo(weight.dtype).eps) if weight.dtype.kind == "f" else 0.0
+    off = np.flatnonzero(~(np.abs(total - 1.0) <= max(1e-6, w.shape[1] * eps)))
+    if off.size:
+        raise fail(
+            NormalisationError, name, "must sum to one in each row", got=show(total[off[0]]), place=f"row {off[0]}",
+            count=(off.size, len(w)), hint=f"pass `{name} / {name}.sum(axis=-1, keepdims=True)` if that is meant.",
+        )  # fmt: skip
+    return w
+
+
+def component_weights(weight: ArrayLike, n: int) -> FloatArray:
+    """Return the weights of components as (1, K) or (n, K)."""
+    w = as_numbers(weight, "weight")
+    if w.ndim not in (1, 2) or w.shape[-1] == 0:
+        rule = "must be one weight a component, shape (K,), or one for each row, (n, K)"
+        raise fail(ShapeError, "weight", rule, got=f"shape {w.shape}")
+    w = w.reshape(-1, w.shape[-1])
+    if len(w) != 1:
+        same_rows("weight", len(w), n, "x_true")
+    return unit_weights(w, "weight", "component")
+
+
+def component_means(
+    mean: ArrayLike, shape: tuple[int, ...], present: BoolArray, kept: tuple[int, ...] | None
+) -> FloatArray:
+    """Return finite means of components as (1, K, d) or (n, K, d); absent ones are 0."""
+    m, n, count = as_numbers(mean, "mean"), shape[0], present.shape[1]
+    allowed = [(count, *shape[1:]), (n, count, *shape[1:])]
+    if m.shape not in allowed:
+        rule = f"must have shape {allowed[0]}, or {allowed[1]} for means of each row"
+        raise fail(ShapeError, "mean", rule, got=f"shape {m.shape}")
+    m = m.reshape(-1, count, shape[1] if len(shape) == 2 else 1)
+    m = np.array(m if kept is None else m[..., kept], dtype=np.float64)
+    m[_absent(present, len(m))] = 0.0
+    _finite(m, "mean")
+    return m
+
+
+def _absent(present: BoolArray, rows: int) -> BoolArray:
+    """Tell which components no row uses, of those that all rows share, or in each row."""
+    absent = ~present
+    if rows == 1:
+        absent = np.asarray(absent.all(axis=0)).reshape(1, -1)
+    return np.broadcast_to(absent, (rows, absent.shape[1]))
+
+
+def _finite(values: FloatArray, name: str) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        found = values[index]
+        error, rule = (MissingValueError, "must not be NaN") if np.isnan(found) else (RangeError, "must be finite")
+        hint = "a component of weight 0 may hold anything." if error is MissingValueError else None
+        where = _component_place(index[0], index[1], len(values))
+        raise fail(error, name, rule, got=show(found), place=where, hint=hint)
+
+
+def _component_place(row: int, component: int, rows: int) -> str:
+    return f"component {component}" if rows == 1 else f"row {row}, component {component}"
+
+
+def mixture_spread(forms: dict[str, ArrayLike | None]) -> tuple[str, ArrayLike]:
+    """Return the one form of the uncertainty of components that was given."""
+    given = [name for name, value in forms.items() if value is not None]
+    if len(given) != 1:
+        raise fail(
+            FormError, "std", "or `var`, `cov`, `chol` must be given, exactly one of them",
+            got=" and ".join(f"`{name}`" for name in given) or "none",
+        )  # fmt: skip
+    return given[0], forms[given[0]]
+
+
+def component_factors(
+    form: str, value: ArrayLike, shape: tuple[int, ...], present: BoolArray, kept: tuple[int, ...] | None
+) -> FloatArray:
+    """Return lower Cholesky factors of components as (1, K, d, d) or (n, K, d, d); absent ones are the identity."""
+    n, count, d = shape[0], present.shape[1], shape[1] if len(shape) == 2 else 1
+    given = as_numbers([value] if np.ndim(value) == 0 else value, form)
+    if form in ("std", "var"):
+        last = shape[1:]
+        allowed = {(), last, (count, *last), (n, count, *last)}
+        spread = given.reshape(()) if np.ndim(value) == 0 else given
+        _one_of(spread.shape, allowed, form)
+        rows = n if spread.shape == (n, count, *last) else 1
+        full = np.broadcast_to(spread, (rows, count, *last)).reshape(rows, count, d)
+        full = full if kept is None else full[..., kept]
+        return _diagonal(np.array(full, dtype=np.float64), form, present)
+    if len(shape) == 1:
+        hint = "for scalar states pass `std=` or `var=`; or make the states (n, 1)."
+        raise fail(ShapeError, form, "needs states of shape (n, d)", got=f"`x_true` of shape {shape}", hint=hint)
+    _one_of(given.shape, {(d, d), (count, d, d), (n, count, d, d)}, form)
+    rows = n if given.ndim == 4 else 1
+    full = np.broadcast_to(given, (rows, count, d, d))
+    if kept is not None and form == "cov":
+        full, d = full[..., kept, :][..., kept], len(kept)
+    matrices = np.array(full, dtype=np.float64)
+    matrices[_absent(present, rows)] = np.eye(d)
+    flat = matrices.reshape(-1, d, d)
+    try:
+        (covariance_factor if form == "cov" else triangular_factor)(flat, form, flat.shape[:2])
+    except InputError as error:
+        raise _relocated(error, count, rows) from None
+    return np.asarray(np.linalg.cholesky(matrices) if form == "cov" else matrices, dtype=np.float64)
+
+
+def _one_of(found: tuple[int, ...], allowed: set[tuple[int, ...]], form: str) -> None:
+    if found not in allowed:
+        choices = " or ".join(str(s) if s else "a number" for s in sorted(allowed, key=len))
+        raise fail(ShapeError, form, f"must have one of the shapes {choices}", got=f"shape {found}")
+
+
+def _diagonal(spread: FloatArray, form: str, present: BoolArray) -> FloatArray:
+    spread[_absent(present, len(spread))] = 1.0
+    _finite(spread, form)
+    if not (spread > 0.0).all():
+        row, k, _ = (int(i) for i in np.argwhere(~(spread > 0.0))[0])
+        where, hint = _component_place(row, k, len(spread)), "a state known without error has no density."
+        raise fail(RangeError, form, "must be greater than 0", got=show(spread[row, k].min()), place=where, hint=hint)
+    root = spread if form == "std" else np.sqrt(spread)
+    return root[..., None] * np.eye(spread.shape[-1])
+
+
+def _relocated(error: InputError, count: int, rows: int) -> InputError:
+    """Say of which row and component a matrix is, instead of its number among all of them."""
+    complaint = error.complaint
+    index = int(complaint.place.split(",")[0].split()[-1])
+    rest = "".join(f",{part}" for part in complaint.place.split(",")[1:])
+    where = _component_place(index // count, index % count, rows) + rest
+    found = type(error)(str(moved := replace(complaint, place=where, count=None)))
+    found.complaint = moved
+    return found

@@ -1,0 +1,42 @@
+"""Runs and steps of a study, and how many rows it should have."""
+
+from typing import Any
+
+import numpy as np
+
+from .._types import ArrayLike, IndexArray
+from ..errors import OptionError, ShapeError
+from .columns import _one_column
+from .message import fail, show
+
+__all__ = ["expected_rows", "run_column", "step_column"]
+
+
+def run_column(run: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]:
+    """Return for each row the number of its run, and how many runs there are; one alone is an error."""
+    keys, codes = _one_column(run, "run", n, reference)
+    if len(keys) < 2:
+        hint = "states of one run depend on each other; test its innovations (NIS), which do not: `gaussian(z, ...)`."
+        raise fail(ShapeError, "run", "must name at least two runs", got=f"{len(keys)}", hint=hint)
+    return codes, len(keys)
+
+
+def step_column(step: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]:
+    """Return for each row the number of its step, and how many steps there are."""
+    keys, codes = _one_column(step, "step", n, reference)
+    return codes, len(keys)
+
+
+def expected_rows(expected: Any, runs: tuple[IndexArray, int], steps: tuple[IndexArray, int]) -> int:
+    """Return how many rows there should be: by default one in each run at each step.
+
+    Where a run has several rows at a step, as with several targets, only the caller knows; none is missing then.
+    """
+    n = len(runs[0])
+    if expected is None:
+        once = len(np.unique(runs[0] * steps[1] + steps[0])) == n
+        return runs[1] * steps[1] if once else n
+    if isinstance(expected, bool) or not isinstance(expected, int | np.integer) or expected < n:
+        rule = "must be a whole number, at least the number of rows"
+        raise fail(OptionError, "expected", rule, got=f"{show(expected)} and {n} rows")
+    return int(expected)

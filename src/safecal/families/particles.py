@@ -1,0 +1,232 @@
+"""Weighted particles: matched by a Gaussian, by distances to neighbours, or weighed by a density that is known."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._checks.clouds import (
+    Cloud,
+    cloud_blocks,
+    crowded,
+    neighbour_count,
+    one_weight,
+    spread_out,
+    whole_cloud,
+)
+from .._checks.columns import choice
+from .._checks.components import component_choice
+from .._checks.densities import drawn_log_density, generator, outcome_log_density, row_values
+from .._checks.message import fail
+from .._checks.mixtures import true_shape, true_states
+from .._kernels.gaussian import wrap
+from .._types import ArrayLike, FloatArray, IndexArray
+from ..errors import FormError
+from .density import Density
+from .gaussian import Gaussian
+from .predictions import Predictions
+
+__all__ = ["particles"]
+
+METHODS = ("moments", "neighbours", "density")
+
+
+def particles(
+    x_true: ArrayLike,
+    cloud: ArrayLike,
+    weight: ArrayLike | None = None,
+    *,
+    log_weight: ArrayLike | None = None,
+    method: str | None = None,
+    log_density: Callable[[FloatArray], Any] | None = None,
+    neighbours: int = 10,
+    most: int = 1000,
+    mapping: Sequence[int] | None = None,
+    angles: Sequence[int] | None = None,
+    rng: Any = None,
+) -> Predictions:
+    """Check state estimates that are clouds of weighted particles, and the true states.
+
+    Particles have no density of their own, so one has to be given to them. Pass the particles as they were weighted,
+    before resampling: resampling throws information away.
+
+    Parameters
+    ----------
+    x_true : array-like of shape (n,) or (n, d)
+        The true states.
+    cloud : array-like of shape (n, S, d), or iterable of n arrays of shape (S, d)
+        The particles of each row; without d where x_true has none. An iterable is read once, one row at a time, so that
+        all particles of a study need never be in memory together.
+    weight : array-like of shape (n, S), or iterable of n arrays of shape (S,), optional
+        Their weights, which sum to one in each row; by default all are equal.
+    log_weight : array-like of shape (n, S), or iterable of n arrays of shape (S,), optional
+        Logarithms of the weights up to a constant, instead of ``weight``.
+    method : {"moments", "neighbours", "density"}, optional
+        ``"moments"``, the default: the Gaussian of the same mean and covariance. ECD is then exact for that Gaussian,
+        which is what an operator who is shown an ellipse believes. If the posterior is not Gaussian, a filter that is
+        right has an ECD of 0 all the same, but its excess does not vary as that of a Gaussian does: the null variance
+        is wrong, and so are tests that rely on it. Compare runs, with ``cluster=``, instead.
+
+        ``"neighbours"``: the shape counts. The truth is put among the particles, and distances to the k-th neighbour
+        take the place of densities: ``d * (log e_k(truth) - mean log e_k(particles))``. A calibrated filter has mean 0
+        and the null variance exactly. Over-confidence is understated, the more the worse it is.
+
+        ``"density"``, where ``log_density`` is given: the posterior itself, up to a constant.
+    log_density : callable, optional
+        ``log_density(x)`` returns for each row of ``x``, an array shaped like ``x_true``, the log of its posterior
+        density up to a constant. It is called once for the truth, and once for each particle of a row.
+    neighbours : int, default 10
+        Which neighbour, for ``"neighbours"``.
+    most : int, default 1000
+        Of how many particles distances are taken; they are drawn by their weights, none twice.
+    mapping : sequence of int, optional
+        The components that matter; by default all.
+    angles : sequence of int, optional
+        The components that are angles in radians: differences are wrapped into (-pi, pi].
+    rng : None, int or numpy.random.Generator, optional
+        For the draws of ``"neighbours"``.
+
+    Returns
+    -------
+    Predictions
+        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it. Its ``repr`` tells the method.
+
+    See Also
+    --------
+    gaussian : Mean and covariance.
+    density : Any log-density with a sampler.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> cloud = rng.normal(size=(5, 1000, 2))
+    >>> x_true = rng.normal(size=(5, 2))
+    >>> safecal.particles(x_true, cloud)
+    gaussian predictions: 5 rows (moment match of particles)
+    >>> safecal.particles(x_true, cloud, method="neighbours")
+    density predictions: 5 rows (particles, 10 nearest neighbours)
+    """
+    states = true_shape(x_true)
+    shape = states.shape
+    kept, wrapped = component_choice(mapping, angles, 1 if len(shape) == 1 else shape[1])
+    x = true_states(states, kept)
+    method = method or ("moments" if log_density is None else "density")
+    choice(method, "method", METHODS)
+    if (method == "density") != (log_density is not None):
+        hint = "`log_density(x)` returns one value for each row."
+        raise fail(FormError, "log_density", 'must be given exactly for `method="density"`', hint=hint)
+    given, name = one_weight(weight, log_weight)
+    if log_density is not None:
+        return _by_density(log_density, x, shape, cloud, given, name, kept)
+    k, largest = neighbour_count(neighbours, most)
+    blocks = cloud_blocks(cloud, given, name, shape, kept)
+    if method == "moments":
+        return _by_moments(x, blocks, wrapped)
+    return _by_neighbours(x, blocks, wrapped, k, largest, generator(rng))
+
+
+def _moments(block: Cloud, angles: tuple[int, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return means (b, d), particles less their mean (b, S, d), and covariances (b, d, d)."""
+    points, w = block.points, block.weight
+    centre = np.einsum("bs,bsd->bd", w, points)
+    for i in angles:
+        centre[:, i] = np.arctan2(
+            np.einsum("bs,bs->b", w, np.sin(points[..., i])), np.einsum("bs,bs->b", w, np.cos(points[..., i]))
+        )
+    gap = wrap(points - centre[:, None], angles)
+    shift = np.einsum("bs,bsd->bd", w, gap)
+    gap -= shift[:, None]
+    cov = np.einsum("bs,bsi,bsj->bij", w, gap, gap, optimize=True)
+    return centre + shift, gap, (cov + cov.transpose(0, 2, 1)) / 2.0
+
+
+def _by_moments(x: FloatArray, blocks: Iterator[Cloud], angles: tuple[int, ...]) -> Predictions:
+    mean, size, cov = np.empty(x.shape), np.empty(x.shape), np.empty((*x.shape, x.shape[1]))
+    for block in blocks:
+        rows = slice(block.start, block.start + len(block.points))
+        mean[rows], _, cov[rows] = _moments(block, angles)
+        size[rows] = np.abs(block.points).max(axis=1)
+    return Gaussian(x, mean, "cov", spread_out(cov, size), None, angles, "moment match of particles")
+
+
+def _by_neighbours(
+    x: FloatArray, blocks: Iterator[Cloud], angles: tuple[int, ...], k: int, most: int, rng: np.random.Generator
+) -> Predictions:
+    columns = np.empty((4, len(x)))
+    for block in blocks:
+        mean, gap, cov = _moments(block, angles)
+        rows = slice(block.start, block.start + len(block.points))
+        truth = wrap(x[rows] - mean, angles)
+        factors = np.linalg.cholesky(spread_out(cov, np.abs(block.points).max(axis=1), rows.start))
+        for i, row in enumerate(range(rows.start, rows.stop)):
+            drawn = _distinct(block.weight[i], most, rng)
+            if len(drawn) < k + 2:
+                raise crowded(row, False, len(drawn), k)
+            pool = np.linalg.solve(factors[i], np.vstack([truth[i], gap[i, drawn]]).T).T
+            columns[:, row] = _distances(np.ascontiguousarray(pool), k, row)
+    excess, varentropy, third, variance = columns
+    method = f"particles, {k} nearest neighbours"
+    return Density(excess, varentropy, third, None, None, variance, method, None, None, x.shape[1])
+
+
+def _distinct(weight: FloatArray, most: int, rng: np.random.Generator) -> IndexArray:
+    """Draw as many particles as can be drawn by their weights without taking one twice: systematic sampling."""
+    count = int(min(most, np.floor(1.0 / weight.max() + 1e-9), (weight > 0.0).sum()))
+    if count == len(weight):
+        return np.arange(count)
+    edges = np.cumsum(weight)
+    edges /= edges[-1]
+    return np.unique(np.searchsorted(edges, (rng.random() + np.arange(count)) / count, side="right"))
+
+
+def _distances(pool: FloatArray, k: int, row: int) -> tuple[float, float, float, float]:
+    """Return excess, varentropy, third cumulant and numerical variance from the distances to the k-th neighbours."""
+    from scipy.spatial import cKDTree  # here, so that importing safecal stays light
+
+    distance = cKDTree(pool).query(pool, k + 1)[0][:, k]
+    if not (distance[1:] > 0.0).all():
+        raise crowded(row, True, 0, k)
+    with np.errstate(divide="ignore"):
+        surprise = pool.shape[1] * np.log(distance)
+    m = len(pool) - 1
+    gap = surprise[1:] - surprise[1:].mean()
+    variance = float(np.square(gap).sum()) / (m - 1.0)
+    third = float((gap**3).sum()) * m / ((m - 1.0) * (m - 2.0))
+    return float(surprise[0] - surprise[1:].mean()), variance, third, variance / m
+
+
+def _by_density(
+    log_density: Callable[[FloatArray], Any],
+    x: FloatArray,
+    shape: tuple[int, ...],
+    cloud: ArrayLike,
+    given: ArrayLike | None,
+    name: str,
+    kept: tuple[int, ...] | None,
+) -> Predictions:
+    if kept is not None or not whole_cloud(cloud):
+        rule = "needs all components and one array of particles, since it takes them as they are"
+        raise fail(FormError, "log_density", rule, got="`mapping`" if kept is not None else "particles row by row")
+    blocks = list(cloud_blocks(cloud, given, name, shape, None))
+    points, w = np.concatenate([b.points for b in blocks]), np.concatenate([b.weight for b in blocks])
+    n, rule = len(x), "one value for each row"
+
+    def at(values: FloatArray) -> FloatArray:
+        return row_values(log_density(values.reshape(shape)), (n,), "log_density", rule)
+
+    found = outcome_log_density(at(x), "log_density").copy()
+    logs = np.empty(w.shape)
+    for s in range(w.shape[1]):
+        logs[:, s] = at(np.ascontiguousarray(points[:, s]))
+    drawn_log_density(np.where(w > 0.0, logs, 0.0).sum(axis=1), "log_density")
+    logs = np.where(w > 0.0, logs, 0.0)
+    mean = np.einsum("ns,ns->n", w, logs)
+    gap = logs - mean[:, None]
+    square = np.einsum("ns,ns->n", w, w)
+    varentropy = np.einsum("ns,ns,ns->n", w, gap, gap) / np.maximum(1.0 - square, 1e-300)
+    third = -np.einsum("ns,ns,ns,ns->n", w, gap, gap, gap)
+    variance = np.einsum("ns,ns,ns,ns->n", w, w, gap, gap)
+    method = "particles, log-density"
+    return Density(mean - found, varentropy, third, None, None, variance, method, None, None, x.shape[1])

@@ -1,0 +1,191 @@
+"""Consistency over time and runs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import safecal
+from safecal.consistency import Consistency, assess_consistency
+from safecal.errors import OptionError, ShapeError
+from safecal.families.mixture import gaussian_mixture
+from safecal.families.particles import particles
+
+RUNS, STEPS, D = 60, 15, 3
+RUN, STEP = np.repeat(np.arange(RUNS), STEPS), np.tile(np.arange(STEPS), RUNS)
+
+
+def states(scale: float = 1.0, seed: int = 0) -> safecal.Predictions:
+    x = scale * np.random.default_rng(seed).normal(size=(RUNS * STEPS, D))
+    return safecal.gaussian(x, 0 * x, std=1.0)
+
+
+def tracks(rng: np.random.Generator, runs: int, steps: int) -> tuple[np.ndarray, float]:
+    """Return errors of correct, slow scalar Kalman filters, (runs, steps), and their steady variance."""
+    q, r = 0.01, 1.0
+    p = (q + math.sqrt(q * q + 4 * q * r)) / 2  # steady state of the prediction
+    gain, post = p / (p + r), p * r / (p + r)
+    error = rng.normal(0, math.sqrt(post), runs)
+    out = []
+    for _ in range(steps):
+        error = (1 - gain) * (error + rng.normal(0, math.sqrt(q), runs)) - gain * rng.normal(0, math.sqrt(r), runs)
+        out.append(error)
+    return np.array(out).T, post
+
+
+def test_the_band_of_gaussian_states_is_a_chi_square() -> None:
+    found = assess_consistency(states(), run=RUN, step=STEP)
+    law = stats.chi2(RUNS * D)
+    for level in (0.5, 0.95, 0.999):
+        ends = law.ppf([(1 - level) / 2, (1 + level) / 2]) / RUNS
+        np.testing.assert_allclose(D + 2 * found.bands(level), np.tile(ends, (STEPS, 1)), rtol=1e-9)
+
+
+def test_means_by_step_by_run_and_overall() -> None:
+    predictions = states(1.5)
+    excess = predictions.score().excess.reshape(RUNS, STEPS)
+    found = assess_consistency(predictions, run=RUN, step=STEP)
+    np.testing.assert_allclose(found.steps.ecd, excess.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.runs.ecd, excess.mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(found.step_medians, np.median(excess, axis=0), rtol=1e-12)
+    assert found.ecd == pytest.approx(excess.mean())
+    assert found.nees == pytest.approx(D + 2 * excess.mean())
+    assert found.median_run == pytest.approx(np.median(excess.mean(axis=1)))
+    assert found.steps.keys == tuple(range(STEPS))
+    assert (found.steps.name, found.runs.name) == ("step", "run")
+    assert found.test.method == "cluster"
+    assert found.test.n == RUNS
+    assert found.share_inside == 0.0
+    assert found.share_above == 1.0
+    assert found.verdict.decision == "UNSAFE"
+    assert found.temperature.value == pytest.approx(found.nees / D, rel=1e-6)
+    timid = assess_consistency(states(0.5), run=RUN, step=STEP)
+    assert (timid.share_inside, timid.share_above) == (0.0, 0.0)
+
+
+def test_the_order_of_the_rows_is_free() -> None:
+    order = np.random.default_rng(1).permutation(RUNS * STEPS)
+    x = np.random.default_rng(0).normal(size=(RUNS * STEPS, D))
+    a = assess_consistency(safecal.gaussian(x, 0 * x, std=1.0), run=RUN, step=STEP)
+    b = assess_consistency(safecal.gaussian(x[order], 0 * x, std=1.0), run=RUN[order], step=STEP[order])
+    np.testing.assert_allclose(a.steps.ecd, b.steps.ecd, rtol=1e-12)
+    np.testing.assert_allclose(a.step_medians, b.step_medians, rtol=1e-12)
+
+
+def test_correct_filters_stay_in_the_band_and_pass_the_test_on_runs_but_not_a_pooled_one() -> None:
+    rng = np.random.default_rng(2)
+    pooled, by_run, inside = [], [], []
+    step, run = np.tile(np.arange(40), 50), np.repeat(np.arange(50), 40)
+    for _ in range(150):
+        errors, variance = tracks(rng, 50, 40)
+        predictions = safecal.gaussian(errors.ravel(), np.zeros(2000), var=variance)
+        pooled.append(safecal.calibration_test(predictions).p_value < 0.05)
+        found = assess_consistency(predictions, run=run, step=step)
+        by_run.append(found.test.p_value < 0.05)
+        inside.append(found.share_inside)
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
+    assert np.mean(pooled) > 0.25
+    assert np.mean(by_run) < 0.1
+
+
+def test_missing_rows_are_lost_and_reported() -> None:
+    x = np.random.default_rng(0).normal(size=(RUNS * STEPS, D))
+    keep = (np.square(x).sum(axis=1) <= stats.chi2(D).ppf(0.8)) & (RUN != 7)
+    found = assess_consistency(safecal.gaussian(x[keep], 0 * x[keep], std=1.0), run=RUN[keep], step=STEP[keep])
+    assert found.expected == (RUNS - 1) * STEPS  # a run that is gone cannot be known about
+    assert found.lost == found.expected - keep.sum()
+    assert 0.1 < found.share_lost < 0.3
+    assert found.ecd < -0.3
+    assert f"{found.lost} of {found.expected} rows are missing, and nothing above speaks of them" in repr(found)
+    told = assess_consistency(
+        safecal.gaussian(x[keep], 0 * x[keep], std=1.0), run=RUN[keep], step=STEP[keep], expected=RUNS * STEPS
+    )
+    assert told.expected == RUNS * STEPS
+
+
+def test_several_targets_at_a_step_are_not_taken_for_losses() -> None:
+    found = assess_consistency(states(), run=RUN // 2, step=STEP)
+    assert (found.expected, found.lost) == (RUNS * STEPS, 0)
+
+
+def test_steps_may_be_times_and_runs_names() -> None:
+    times = np.datetime64("2025-01-01T00:00") + STEP.astype("timedelta64[s]")
+    found = assess_consistency(states(), run=[f"run {r}" for r in RUN], step=times)
+    assert found.steps.keys[1] == "2025-01-01T00:00:01"
+    assert found.runs.keys[0] == "run 0"
+
+
+@pytest.mark.parametrize("kind", ["mixture", "particles", "neighbours"])
+def test_other_shapes_have_bands_too(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    n = RUNS * STEPS
+    if kind == "mixture":
+        sides = rng.integers(0, 2, n)
+        x = rng.normal(size=n) + 3.0 * sides
+        predictions = gaussian_mixture(x, [0.5, 0.5], [0.0, 3.0], std=1.0, rng=0)
+    else:
+        cloud = rng.normal(size=(n, 200, 2))
+        method = "moments" if kind == "particles" else kind
+        predictions = particles(rng.normal(size=(n, 2)), cloud, method=method, rng=0)
+    found = assess_consistency(predictions, run=RUN, step=STEP)
+    assert found.share_inside >= 0.7
+    assert abs(found.test.statistic) < 3.5
+    band = found.bands()
+    assert (band[:, 0] < 0).all()
+    assert (band[:, 1] > 0).all()
+
+
+def test_it_makes_the_round_trip_and_reads_well() -> None:
+    found = assess_consistency(states(1.2), run=RUN, step=STEP, quantity="NIS", level=0.9)
+    again = Consistency.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    assert again == found
+    assert repr(again) == repr(found)
+    lines = repr(found).splitlines()
+    assert lines[0] == "safecal consistency: 900 innovations in 60 runs of 15 steps"
+    assert any(line.startswith("NIS ") and "3 is consistent" in line for line in lines)
+    assert any(line.startswith("in the band") and "of 15 steps, where 90 % are expected" in line for line in lines)
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_an_impossible_state_is_outside_every_band() -> None:
+    x = np.zeros((RUNS * STEPS, 1))
+    x[3] = 1e200
+    found = assess_consistency(safecal.gaussian(x, 0 * x, std=1e-200), run=RUN, step=STEP)
+    assert found.ecd == math.inf
+    assert not found.inside[3]
+    assert Consistency.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))).ecd == math.inf
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        (
+            {"run": np.zeros(RUNS * STEPS), "step": STEP},
+            ShapeError,
+            "`run` must name at least two runs; got 1.\n\nHint: states of one run depend on each other; test its "
+            "innovations (NIS), which do not: `gaussian(z, ...)`.",
+        ),
+        (
+            {"run": RUN[:-1], "step": STEP},
+            ShapeError,
+            "`run` must have as many rows as `x_true`; got 899 and 900.\n\n"
+            "Hint: both must come from the same rows, in the same order.",
+        ),
+        (
+            {"run": RUN, "step": STEP, "expected": 5},
+            OptionError,
+            "`expected` must be a whole number, at least the number of rows; got 5 and 900 rows.",
+        ),
+        (
+            {"run": RUN, "step": STEP, "quantity": "SNEES"},
+            OptionError,
+            "`quantity` must be one of 'NEES', 'NIS'; got 'SNEES'.",
+        ),
+    ],
+)
+def test_bad_input_is_refused(options: dict, error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as caught:
+        assess_consistency(states(), **options)
+    assert str(caught.value) == text
