@@ -16,7 +16,6 @@ from numpydoc.validate import validate
 
 MODULES = (
     "safecal",
-    "safecal.compat.stonesoup",
     "safecal.engines.batches",
     "safecal.plot",
     "safecal.report",
