@@ -11,6 +11,7 @@ import pytest
 import safecal
 from safecal import Evaluation
 from safecal.engines import batches as engine
+from safecal.engines import totals
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.errors import MergeError, OptionError, ShapeError
 from safecal.families.rows import joined, some_rows
@@ -72,15 +73,15 @@ def test_sums_beyond_give_the_same_metrics_and_the_same_verdict(size: int, scale
 
 
 def test_the_result_depends_neither_on_threads_nor_on_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "DRAWN", 500)
+    monkeypatch.setattr(totals, "DRAWN", 500)
     first = evaluate_batches(lambda: cut(100), max_rows=1000)
-    monkeypatch.setattr(engine, "THREADS", 7)
+    monkeypatch.setattr(totals, "THREADS", 7)
     assert evaluate_batches(lambda: cut(100), max_rows=1000) == first
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
 def test_a_temperature_from_drawn_rows_covers_that_of_all(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "DRAWN", 500)
+    monkeypatch.setattr(totals, "DRAWN", 500)
     found = evaluate_batches(lambda: cut(100, scale), max_rows=1000).temperature
     whole = safecal.evaluate(Y, logits=scale * LOGITS).temperature
     assert found.low < whole.value < found.high
@@ -115,7 +116,7 @@ def test_values_are_capped_as_well_as_rows(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MAX_KEYS", 20)
+    monkeypatch.setattr(totals, "MAX_KEYS", 20)
     with pytest.raises(ShapeError, match="`cluster` must have at most 20 different values; got 30"):
         evaluate_batches(lambda: cut(700, cluster=DAY), max_rows=1000)
     with pytest.raises(ShapeError, match="`by` must have at most 20 different values"):

@@ -88,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     _rows(evaluate)
     _limits(evaluate)
     _bins(evaluate)
+    _size(evaluate)
     _output(evaluate)
 
     compare = add("compare", "compare two models on the same rows", _COMPARE, "compare")
@@ -163,6 +164,10 @@ def _bins(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--bins", type=int, default=10, metavar="N", help="how many (default 10)")
     group.add_argument("--bin-on", choices=("probability", "confidence", "entropy"), help="what rows are binned on")
     group.add_argument("--strategy", choices=("uniform", "quantile"), default="uniform", help="equal width, or rows")
+
+
+def _size(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("large files")
     group.add_argument(
         "--max-rows", type=int, default=1_000_000, metavar="N", help="rows held in memory (default 1000000)"
     )
