@@ -17,6 +17,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +36,17 @@ def shared_data() -> Path:
     if os.environ.get("SAFECAL_REQUIRE_SHARED_DATA") == "1":
         pytest.fail(message)
     pytest.skip(message)
+
+
+_STATES: dict[int, object] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let each test draw from a module's generator what it would draw if it came first, whatever ran before it."""
+    for value in vars(getattr(item, "module", None) or object).values():
+        if isinstance(value, np.random.Generator):
+            value.bit_generator.state = _STATES.setdefault(id(value), value.bit_generator.state)
 
 
 class _NoSkips:
