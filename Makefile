@@ -16,7 +16,7 @@ export PIP_BUILD_CONSTRAINT := constraints/ci.txt
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench validate pictures wheel clean
+.PHONY: help demo test test-all test-oldest lint docs bench bench-gpu validate pictures wheel clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -51,6 +51,9 @@ bench: $(VENV)/.with-bench ## the benchmarks
 	$(VENV)/bin/python bench/run.py
 	$(VENV)/bin/python bench/files.py
 	$(VENV)/bin/python bench/states.py
+
+bench-gpu: ## the GPU benchmark, with the Python of an environment that has torch and CUDA: make bench-gpu PYTHON=...
+	PYTHONPATH=src $(PYTHON) bench/gpu.py
 
 validate: $(VENV)/.with-plot,stonesoup ## the published tables of size, power and coverage; resumes where it was stopped
 	$(VENV)/bin/python tools/validate.py

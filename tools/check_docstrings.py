@@ -17,6 +17,7 @@ from numpydoc.validate import validate
 MODULES = (
     "safecal",
     "safecal.engines.batches",
+    "safecal.engines.torch",
     "safecal.plot",
     "safecal.report",
     "safecal.testing",
