@@ -9,7 +9,7 @@ from scipy import stats
 
 import safecal
 from safecal.consistency import Consistency, assess_consistency
-from safecal.errors import OptionError, ShapeError
+from safecal.errors import MissingValueError, OptionError, ShapeError
 from safecal.families.mixture import gaussian_mixture
 from safecal.families.particles import particles
 
@@ -189,3 +189,13 @@ def test_bad_input_is_refused(options: dict, error: type[Exception], text: str) 
     with pytest.raises(error) as caught:
         assess_consistency(states(), **options)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("name", ["run", "step"])
+@pytest.mark.parametrize("hole", [float("nan"), None])
+def test_a_row_of_no_run_or_no_step_is_refused(name: str, hole: float | None) -> None:
+    columns = {"run": [0, 0, 0, 1, 1, 1], "step": [0, 1, 2, 0, 1, 2]}
+    columns[name] = [*columns[name][:4], hole, columns[name][5]]
+    states = safecal.gaussian(np.zeros(6), np.zeros(6), std=1.0)
+    with pytest.raises(MissingValueError, match=rf"^`{name}` must not hold missing values at row 4 \(1 of 6 rows\)"):
+        safecal.assess_consistency(states, **columns)
