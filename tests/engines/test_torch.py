@@ -16,7 +16,8 @@ from safecal import errors
 torch = pytest.importorskip("torch")
 
 from safecal.engines import torch as engine  # noqa: E402
-from safecal.engines import triton_rows  # noqa: E402
+from safecal.engines.torch import rows as torch_rows  # noqa: E402
+from safecal.engines.torch import triton_categorical  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 SHAPES = [(40, 2), (33, 3), (17, 10), (9, 64), (5, 257), (6, 1000), (3, 4097), (3, 9999), (2, 32_000)]
@@ -86,7 +87,7 @@ def assert_rows(found: Any, z: Any, y: Any, tolerance: float = 1e-5) -> None:
 def test_rows_agree_with_numpy(shape: tuple[int, int], dtype: Any, device: str) -> None:
     z, y = logits_of(shape, 1)
     z, y = z.to(dtype).to(device), y.to(device)
-    found = engine.row_scores(z, y)
+    found = engine.row_scores(y, z)
     assert found.surprisal.dtype == torch.float32
     assert found.surprisal.device == z.device
     assert_rows(found, z, y)
@@ -101,14 +102,14 @@ def test_difficult_rows(dtype: Any, device: str, wide: bool) -> None:
         z = torch.cat([z, torch.full((len(z), 4500), -torch.inf)], -1)
         z[2:4, 4400:] = -20.0
     z, y = z.to(dtype).to(device), y.to(device)
-    found = engine.row_scores(z, y)
+    found = engine.row_scores(y, z)
     assert_rows(found, z, y)
     assert float(found.surprisal[4]) == float(found.excess[4]) == np.inf
 
 
 def test_float64_keeps_its_digits() -> None:
     z, y = difficult()
-    found = engine.row_scores(z.double(), y)
+    found = engine.row_scores(y, z.double())
     assert found.entropy.dtype == torch.float64
     assert_rows(found, z.double(), y, 1e-12)
 
@@ -129,12 +130,12 @@ def test_strides_and_chunks(device: str) -> None:
     ]
     for part, labels in cases:
         for chunk in (None, 1, 3):
-            found = engine.row_scores(part, labels, chunk=chunk)
+            found = engine.row_scores(labels, part, chunk=chunk)
             assert found.entropy.shape == labels.shape
             assert_rows(found, part, labels)
-            one, two = engine.summary(part, labels, chunk=chunk), safecal.Summary()
+            one, two = engine.summary(labels, part, chunk=chunk), safecal.Summary()
             for row, label in zip(part.reshape(-1, part.shape[-1]), labels.reshape(-1), strict=True):
-                two += engine.summary(row, label)
+                two += engine.summary(label, row)
             assert one.n == two.n == labels.numel()
             np.testing.assert_allclose(one.sum_excess, two.sum_excess, rtol=1e-5, atol=1e-5)
 
@@ -145,7 +146,7 @@ def test_strides_and_chunks(device: str) -> None:
 def test_summary_is_that_of_categorical(classes: int, dtype: Any, device: str) -> None:
     z, y = difficult() if classes == 37 else logits_of((60, classes), 3)
     z, y = z.to(dtype).to(device), y.to(device)
-    mine = engine.summary(z, y)
+    mine = engine.summary(y, z)
     wanted = safecal.categorical(y.cpu().numpy(), logits=z.double().cpu().numpy()).summary()
     for field in dataclasses.fields(wanted):
         a, b = getattr(mine, field.name), getattr(wanted, field.name)
@@ -163,28 +164,32 @@ def test_ignored_rows_are_left_out(device: str) -> None:
     y[0, 2:] = -100
     z[0, 5] = torch.nan  # padding may hold anything
     keep = y != -100
-    found = engine.row_scores(z, y, ignore_index=-100)
+    found = engine.row_scores(y, z, ignore_index=-100)
     assert bool((found.entropy.isnan() == ~keep).all())
     assert_rows(engine.RowScores(*(x[keep] for x in found)), z[keep], y[keep])
-    assert engine.summary(z, y, ignore_index=-100).n == int(keep.sum())
+    assert engine.summary(y, z, ignore_index=-100).n == int(keep.sum())
     wanted = reference(z[keep], y[keep])
-    assert float(engine.ecd(z, y, ignore_index=-100)) == pytest.approx(wanted.excess.mean(), rel=1e-4)
-    assert float(engine.nll(z, y, ignore_index=-100)) == pytest.approx(wanted.surprisal.mean(), rel=1e-5)
+    assert float(engine.ecd(y, z, ignore_index=-100)) == pytest.approx(wanted.excess.mean(), rel=1e-4)
+    assert float(engine.nll(y, z, ignore_index=-100)) == pytest.approx(wanted.surprisal.mean(), rel=1e-5)
     nothing = torch.full_like(y, 7)
-    assert engine.summary(z, nothing, ignore_index=7) == safecal.Summary()
-    assert np.isnan(float(engine.ecd(z, nothing, ignore_index=7)))
+    assert engine.summary(nothing, z, ignore_index=7) == safecal.Summary()
+    assert np.isnan(float(engine.ecd(nothing, z, ignore_index=7, check=False)))
+    with pytest.raises(errors.ShapeError, match="all ignored"):
+        engine.ecd(nothing, z, ignore_index=7)
 
 
 def test_no_rows() -> None:
     z, y = torch.empty(0, 4), torch.empty(0, dtype=torch.long)
-    assert engine.row_scores(z, y).entropy.shape == (0,)
-    assert engine.summary(z, y) == safecal.Summary()
+    assert engine.row_scores(y, z).entropy.shape == (0,)
+    assert engine.summary(y, z) == safecal.Summary()
+    with pytest.raises(errors.ShapeError, match="at least one row"):
+        engine.nll(y, z)
 
 
 def test_impossible_means_infinite() -> None:
     z, y = torch.tensor([[0.0, -torch.inf], [1.0, 0.0]]), torch.tensor([1, 0])
-    assert float(engine.ecd(z, y)) == float(engine.nll(z, y)) == np.inf
-    assert engine.summary(z, y).n_impossible == 1
+    assert float(engine.ecd(y, z)) == float(engine.nll(y, z)) == np.inf
+    assert engine.summary(y, z).n_impossible == 1
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -207,10 +212,10 @@ def test_bad_rows_are_refused(classes: int, device: str) -> None:
         (z, label, errors.LabelError, f"from 0 to {classes - 1}; got {classes} at row 2"),
     ):
         with pytest.raises(error, match=words):
-            engine.row_scores(values, labels)
+            engine.row_scores(labels, values)
         with pytest.raises(error, match="row 2"):
-            engine.summary(values, labels)
-        found = engine.row_scores(values, labels, check=False)
+            engine.summary(labels, values)
+        found = engine.row_scores(labels, values, check=False)
         assert found.surprisal.isnan().tolist() == [False, False, True, False]
 
 
@@ -227,23 +232,23 @@ def test_bad_rows_are_refused(classes: int, device: str) -> None:
 )
 def test_bad_arguments_are_refused(z: Any, y: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        engine.row_scores(z, y)
+        engine.row_scores(y, z)
 
 
 def test_chunk_must_be_positive() -> None:
     with pytest.raises(errors.RangeError, match="chunk"):
-        engine.row_scores(torch.zeros(2, 3), torch.zeros(2).long(), chunk=0)
+        engine.row_scores(torch.zeros(2).long(), torch.zeros(2, 3), chunk=0)
 
 
 def test_gradients() -> None:
     z, y = logits_of((4, 5), 7, 1.0)
     z = z.double().requires_grad_()
     for k in range(4):
-        assert torch.autograd.gradcheck(lambda x, k=k: engine.differentiable_row_scores(x, y)[k], (z,))
-    engine.differentiable_row_scores(z, y).surprisal.sum().backward()
+        assert torch.autograd.gradcheck(lambda x, k=k: engine.differentiable_row_scores(y, x)[k], (z,))
+    engine.differentiable_row_scores(y, z).surprisal.sum().backward()
     wanted = torch.softmax(z.detach(), -1) - torch.nn.functional.one_hot(y, 5)
     torch.testing.assert_close(z.grad, wanted)
-    for a, b in zip(engine.differentiable_row_scores(z, y), engine.row_scores(z, y), strict=True):
+    for a, b in zip(engine.differentiable_row_scores(y, z), engine.row_scores(y, z), strict=True):
         torch.testing.assert_close(a.detach(), b)
 
 
@@ -252,7 +257,7 @@ def test_gradients_pass_ignored_and_masked_classes() -> None:
     z[1, 2:] = -torch.inf
     y[1], y[2] = 0, -100
     z.requires_grad_()
-    found = engine.differentiable_row_scores(z, y, ignore_index=-100)
+    found = engine.differentiable_row_scores(y, z, ignore_index=-100)
     (found.excess[:2].sum() + found.varentropy[:2].sum()).backward()
     assert bool(z.grad.isfinite().all())
     assert bool((z.grad[2] == 0.0).all())
@@ -266,7 +271,7 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 INTERPRETED = """
 import sys, torch
-from safecal.engines.triton_rows import launch
+from safecal.engines.torch.triton_categorical import launch
 found = []
 for z, y, ignored, more in torch.load(sys.argv[1]):
     out = torch.full((8 if more else 4, y.numel()), 123.0)
@@ -278,7 +283,7 @@ torch.save(found, sys.argv[2])
 
 def test_the_kernel_in_the_interpreter(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    assert triton_rows.AVAILABLE
+    assert triton_categorical.AVAILABLE
     cases = []
     for rows, classes in [(300, 2), (9, 7), (4, 31), (5, 64), (3, 1000), (2, 4096), (2, 4097), (1, 9001), (2, 8192)]:
         for dtype in HALVES if classes < 5000 else [torch.bfloat16]:
@@ -302,5 +307,5 @@ def test_the_kernel_in_the_interpreter(tmp_path: Path) -> None:
         rows = z.reshape(-1, z.shape[-1])
         assert_rows(engine.RowScores(*out[:4, keep]), rows[keep], y[keep])
         if more:
-            for a, b in zip(out[4:], engine._block(rows, y, True)[4:], strict=True):
+            for a, b in zip(out[4:], torch_rows.formulas(rows, y, True)[4:], strict=True):
                 torch.testing.assert_close(a, b, rtol=2e-4, atol=2e-4)

@@ -35,9 +35,9 @@ COLUMNS = ("surprisal", "entropy", "varentropy", "excess")
 MORE_COLUMNS = (*COLUMNS, "third_cumulant", "brier", "confidence", "rank")  # rank: 1 top, 2 top among equals, 0 not
 
 _TINY = 31  # longest row of which each thread takes one
-_NARROW = 1024  # longest row that is held in registers
+_NARROW = 512  # longest row that is held in registers
 _HELD = 1024  # logits that short rows fill a program with
-_TILE = (8, 256, 1)  # of a long row: lines, lanes, warps
+_TILES = ((1024, (8, 128, 1)), (1 << 62, (8, 256, 1)))  # of a longer row, up to a length: lines, lanes, warps
 
 
 @_jit
@@ -256,12 +256,12 @@ def launch(logits: Any, y_true: Any, out: Any, ignored: int, more: bool) -> None
         G //= 2
     sizes = (n, inner, V // G, steps[0] // G, steps[1] // G, ignored)
     if V > _NARROW:
-        lines, lanes, warps = _TILE
+        lines, lanes, warps = next(tile for length, tile in _TILES if length >= V)
         _wide[(n,)](
             logits, y_true, out, *sizes, G=G, LINES=lines, LANES=lanes, MORE=more, FAST=fast, num_warps=warps
         )  # fmt: skip
         return
     width = 1 << (V - 1).bit_length()
-    rows, warps = _HELD // width, 1 if width > 512 else 2
+    rows, warps = _HELD // width, 1 if width >= 512 else 2
     grid = ((n + rows - 1) // rows,)
     _narrow[grid](logits, y_true, out, *sizes, G=G, ROWS=rows, WIDTH=width, MORE=more, FAST=fast, num_warps=warps)

@@ -1,0 +1,21 @@
+"""Predictions that lie in torch tensors: they are scored where they are.
+
+On CUDA a Triton kernel reads each number once; elsewhere, and for float64, torch works on blocks of rows. No softmax is
+stored. Numbers are in nats; float32 and shorter predictions are worked on in float32, float64 in float64, and sums over
+rows are float64.
+"""
+
+from .binary import binary_row_scores, binary_summary
+from .categorical import differentiable_row_scores, ecd, nll, row_scores, summary
+from .tensors import RowScores
+
+__all__ = [
+    "RowScores",
+    "binary_row_scores",
+    "binary_summary",
+    "differentiable_row_scores",
+    "ecd",
+    "nll",
+    "row_scores",
+    "summary",
+]
