@@ -174,7 +174,7 @@ def test_ignored_rows_are_left_out(device: str) -> None:
     nothing = torch.full_like(y, 7)
     assert engine.summary(nothing, z, ignore_index=7) == safecal.Summary()
     assert np.isnan(float(engine.ecd(nothing, z, ignore_index=7, check=False)))
-    with pytest.raises(errors.ShapeError, match="all ignored"):
+    with pytest.raises(errors.EmptyError, match="all ignored"):
         engine.ecd(nothing, z, ignore_index=7)
 
 
@@ -182,7 +182,7 @@ def test_no_rows() -> None:
     z, y = torch.empty(0, 4), torch.empty(0, dtype=torch.long)
     assert engine.row_scores(y, z).entropy.shape == (0,)
     assert engine.summary(y, z) == safecal.Summary()
-    with pytest.raises(errors.ShapeError, match="at least one row"):
+    with pytest.raises(errors.EmptyError, match="at least one row"):
         engine.nll(y, z)
 
 

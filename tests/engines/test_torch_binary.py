@@ -157,7 +157,7 @@ def test_bad_arguments_are_refused(y: Any, values: Any, error: type[Exception]) 
 def test_exactly_one_form() -> None:
     y, p = torch.zeros(2).bool(), torch.zeros(2)
     for given in ({}, {"y_prob": p, "logits": p}):
-        with pytest.raises(errors.InputError, match="y_prob"):
+        with pytest.raises(errors.FormError, match="y_prob"):
             engine.binary_summary(y, **given)
 
 

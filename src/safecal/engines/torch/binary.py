@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail, show
-from ...errors import DtypeError, InputError, LabelError, MissingValueError, RangeError, ShapeError
+from ...errors import DtypeError, FormError, InputError, LabelError, MissingValueError, RangeError, ShapeError
 from ...summary import Summary, completed, summaries
 from .tensors import RowScores, block_rows, load_torch, on_cuda, widened
 
@@ -17,7 +17,7 @@ def _checked(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
     torch = load_torch()
     if (y_prob is None) == (logits is None):
         raise fail(
-            InputError, "y_prob", "or `logits` must be given, and not both", got="none" if y_prob is None else "both"
+            FormError, "y_prob", "or `logits` must be given, and not both", got="none" if y_prob is None else "both"
         )  # fmt: skip
     name, values = ("y_prob", y_prob) if logits is None else ("logits", logits)
     for argument, value in ((name, values), ("y_true", y_true)):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail, show
-from ...errors import DtypeError, InputError, LabelError, MissingValueError, RangeError, ShapeError
+from ...errors import DtypeError, EmptyError, InputError, LabelError, MissingValueError, RangeError, ShapeError
 from ...summary import Summary, completed, summaries
 from .rows import IGNORED, formulas, scored_columns
 from .tensors import RowScores, load_torch, widened
@@ -148,7 +148,7 @@ def _mean(y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None,
         _refuse(out[0], y_true, logits, ignore_index)
         if not bool(counted.any()):
             got = f"{y_true.numel()}, all ignored" if y_true.numel() else "none"
-            raise fail(ShapeError, "y_true", "must have at least one row that counts", got=got)
+            raise fail(EmptyError, "y_true", "must have at least one row that counts", got=got)
     values = widened(out[column])
     return values.masked_fill(~counted, 0.0).sum() / counted.sum()
 
