@@ -16,8 +16,10 @@ from numpydoc.validate import validate
 
 MODULES = (
     "safecal",
+    "safecal.compat.torchmetrics",
     "safecal.engines.batches",
     "safecal.engines.torch",
+    "safecal.monitor",
     "safecal.plot",
     "safecal.report",
     "safecal.testing",

@@ -29,9 +29,9 @@ def _checked(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
     if y_true.is_floating_point() or y_true.is_complex():
         raise fail(DtypeError, "y_true", "must be booleans or integers", got=str(y_true.dtype), hint="`y_true == 1`?")
     if values.shape != y_true.shape:
-        hint = "for one column a class use `row_scores` and `summary`." if values.ndim > y_true.ndim else None
+        wide = "for one column a class use `row_scores` and `summary`." if values.ndim > y_true.ndim else None
         got = f"{tuple(y_true.shape)} and {tuple(values.shape)}"
-        raise fail(ShapeError, "y_true", f"must have the shape of `{name}`", got=got, hint=hint)
+        raise fail(ShapeError, "y_true", f"must have the shape of `{name}`", got=got, hint=wide)
     if y_true.device != values.device:
         got = f"{y_true.device} and {values.device}"
         raise fail(InputError, "y_true", f"must be on the device of `{name}`", got=got, hint="move it with `.to`.")

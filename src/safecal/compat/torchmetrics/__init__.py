@@ -1,0 +1,8 @@
+"""torchmetrics: calibration as metrics of a training loop, with one state that never grows.
+
+It needs ``pip install "safecal[torchmetrics]"``. Predictions come first here, as in every metric of torchmetrics.
+"""
+
+from .metrics import BinaryCalibration, BinaryECD, MulticlassCalibration, MulticlassECD
+
+__all__ = ["BinaryCalibration", "BinaryECD", "MulticlassCalibration", "MulticlassECD"]
