@@ -47,10 +47,14 @@ lint: $(VENV)/.with-lint ## ruff, mypy and the docstrings
 docs: $(VENV)/.with-test ## run every code block of the documentation
 	$(VENV)/bin/python -m pytest tests/docs
 
-bench: $(VENV)/.with-bench ## the benchmarks
-	$(VENV)/bin/python bench/run.py
-	$(VENV)/bin/python bench/files.py
-	$(VENV)/bin/python bench/states.py
+bench: $(VENV)-bench/.with-peers ## every peer measured in the same run: bench/results/cpu.json, docs/benchmarks.md
+	$(VENV)-bench/bin/python bench/run.py --rows-max 100000000
+
+$(VENV)-bench/.with-peers: export PIP_CONSTRAINT := constraints/bench.txt
+$(VENV)-bench/.with-peers: export PIP_BUILD_CONSTRAINT := constraints/bench.txt
+$(VENV)-bench/.with-peers: pyproject.toml constraints/bench.txt bench/peers.txt | $(VENV)-bench/.made
+	$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[bench]' -r bench/peers.txt
+	@touch $@
 
 bench-gpu: ## the GPU benchmark, with the Python of an environment that has torch and CUDA: make bench-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) bench/gpu.py
@@ -72,7 +76,7 @@ wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside
 	$(VENV)-wheel/bin/python -I tools/check_wheel.py dist/*.whl dist/*.tar.gz
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info
+	rm -rf $(VENV) $(VENV)-bench $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info
 	rm -rf .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

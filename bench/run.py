@@ -1,161 +1,120 @@
-"""Speed and memory beside named peers, in the same run on the same work.
+"""Every peer measured in the same run on the same rows: time, memory, growth and values.
 
-    python bench/run.py [--rows 10000000] [--json FILE]
+    python bench/run.py                          10^4 to 10^7 rows
+    python bench/run.py --rows-max 100000000     and 10^8 for safecal
+    python bench/run.py --quick                  a thousand rows, one peer; writes nothing unless told
 
-Times are the best of three. Memory is what a call allocates beyond its inputs, as NumPy reports it to tracemalloc; it
-is measured in a run of its own, because tracing costs time.
+Each entry is measured in a process of its own, in two rounds, the second in the reverse order; times are the shortest
+of all runs. Results go to bench/results/cpu.json, and from there into docs/benchmarks.md. `--page-only` writes the page
+anew from results that are there.
 """
 
 import argparse
-import contextlib
 import json
-import time
-import tracemalloc
-import warnings
-from collections.abc import Callable, Iterator
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import files
+import multiclass
 import numpy as np
-from scipy.special import log_softmax
+import page
+import states
+from measuring import in_its_own_process, machine
+from peers import BINS, ENTRIES, OURS, Entry, rows
 
-import safecal
-from safecal import tabulate
-from safecal._kernels import compiled
-
-REPEATS = 3
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """Return the shortest time of a few runs."""
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
+HERE = Path(__file__).parent
+ROUNDS = 2
+LIMIT = 20.0  # seconds that one run may take
 
 
-def megabytes(work: Callable[[], Any]) -> float:
-    """Return the peak of what a run allocates."""
-    tracemalloc.start()
-    work()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak / 1e6
+def chosen(quick: bool) -> list[Entry]:
+    """Return the entries whose libraries are installed."""
+    entries = [entry for entry in ENTRIES.values() if entry.installed]
+    return [OURS[0], *(entry for entry in entries if entry.module == "sklearn")][:2] if quick else entries
 
 
-def binary(rows: int) -> list[dict[str, Any]]:
-    """Compare the binary table (every metric, ten bins) with scikit-learn's three functions."""
-    from sklearn.calibration import calibration_curve
-    from sklearn.metrics import brier_score_loss, log_loss
-
-    rng = np.random.default_rng(0)
-    y_prob = np.clip(rng.beta(0.5, 0.5, rows), 1e-12, 1.0 - 1e-12)
-    y_true = (rng.random(rows) < y_prob).astype(np.int64)
-
-    def peer() -> None:
-        log_loss(y_true, y_prob)
-        brier_score_loss(y_true, y_prob)
-        calibration_curve(y_true, y_prob, n_bins=10)
-
-    def ours() -> None:
-        safecal.bernoulli(y_true, y_prob).table()
-
-    work, name = f"binary table, {rows:.0e} rows", "scikit-learn: log_loss + brier_score_loss + calibration_curve"
-    found = compare(work, rows, name, peer, ours)
-    if compiled.available():
-        with without_kernel():
-            found += compare(f"{work}, NumPy alone", rows, name, peer, ours)
-            slow = seconds(ours)
-        with one_thread():
-            found += [_ratio(f"{work}, one thread", rows, "safecal, NumPy alone", slow, seconds(ours))]
-    return found
+def write_rows(folder: Path, sizes: list[int]) -> None:
+    """Write the labels and probabilities of each size."""
+    for n in sizes:
+        for kind, column in zip("yp", rows(n), strict=True):
+            np.save(folder / f"{kind}-{n}.npy", column)
 
 
-@contextlib.contextmanager
-def without_kernel() -> Iterator[None]:
-    """Leave the compiled kernel out."""
-    held, compiled._module = compiled._module, None
-    try:
-        yield
-    finally:
-        compiled._module = held
+def measure(entries: list[Entry], folder: Path, sizes: list[int], peer_most: int, rounds: int) -> list[dict[str, Any]]:
+    """Measure each entry, in rounds of alternating order."""
+    found: dict[str, dict[str, Any]] = {}
+    for k in range(rounds):
+        for entry in entries[:: -1 if k % 2 else 1]:
+            own = [n for n in sizes if entry.ours or n <= peer_most]
+            program = ["measuring.py", entry.name, str(folder), str(LIMIT), *map(str, own)]
+            try:
+                new = in_its_own_process(program, dict(entry.environment))
+            except RuntimeError as error:
+                if entry.ours:
+                    raise
+                new = {"measured": [], "answers": {}, "failed": str(error).splitlines()[-1]}
+            print(f"round {k + 1}: {entry.name}", flush=True)
+            found[entry.name] = new if entry.name not in found else shorter(found[entry.name], new)
+    return [describe(entry, found[entry.name]) for entry in entries]
 
 
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Let the compiled kernel run on one thread."""
-    held, tabulate._THREADS = tabulate._THREADS, 1
-    try:
-        yield
-    finally:
-        tabulate._THREADS = held
+def shorter(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Join two rounds: the shorter time and the larger memory of each size; a size that was measured once, counts."""
+    joined = []
+    for x, y in zip(a["measured"], b["measured"], strict=True):
+        if "left_out" in x or "left_out" in y:
+            joined.append(y if "left_out" in x else x)
+        else:
+            memory = max(x["megabytes"], y["megabytes"])
+            joined.append({**x, "seconds": min(x["seconds"], y["seconds"]), "megabytes": memory})
+    return {**a, "measured": joined}
 
 
-def multiclass(rows: int, classes: int) -> list[dict[str, Any]]:
-    """Compare surprisal, entropy, varentropy and more from float32 logits with plain NumPy on whole arrays."""
-    rng = np.random.default_rng(0)
-    logits = 3.0 * rng.standard_normal((rows, classes), dtype=np.float32)
-    y_true = rng.integers(0, classes, rows)
-
-    def naive(dtype: type) -> Callable[[], None]:
-        def run() -> None:
-            log_p = log_softmax(logits.astype(dtype), axis=1)
-            p = np.exp(log_p)
-            entropy = -(p * log_p).sum(axis=1)
-            centred = log_p + entropy[:, None]
-            (p * centred * centred).sum(axis=1)
-            -(p * centred * centred * centred).sum(axis=1)
-            -log_p[np.arange(rows), y_true]
-            p.max(axis=1)
-            p.argmax(axis=1)
-            (p * p).sum(axis=1)
-
-        return run
-
-    def ours() -> None:
-        safecal.categorical(y_true, logits=logits).table()
-
-    work = f"multiclass logits, {rows:.0e} x {classes} float32"
-    found = compare(work, rows, "NumPy log_softmax in float64, as accurate", naive(np.float64), ours)
-    return found + compare(work, rows, "NumPy log_softmax in float32", naive(np.float32), ours)
-
-
-def compare(
-    work: str, rows: int, peer: str, theirs: Callable[[], Any], ours: Callable[[], Any]
-) -> list[dict[str, Any]]:
-    """Measure both sides of one piece of work."""
-    memory = {"megabytes": megabytes(ours), "peer_megabytes": megabytes(theirs)}
-    return [_ratio(work, rows, peer, seconds(theirs), seconds(ours)) | memory]
-
-
-def _ratio(work: str, rows: int, peer: str, slow: float, fast: float) -> dict[str, Any]:
-    return {
-        "work": work,
-        "peer": peer,
-        "times_faster": slow / fast,
-        "nanoseconds_per_row": fast / rows * 1e9,
-        "peer_nanoseconds_per_row": slow / rows * 1e9,
-    }
+def describe(entry: Entry, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the results of an entry, with what it is."""
+    told = {"name": entry.name, "ours": entry.ours, "version": entry.version, "gives": entry.gives}
+    return {**told, **found}
 
 
 def main() -> None:
-    """Run the benchmarks and print one table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the binary table")
-    parser.add_argument("--json", type=Path, help="also write the results here")
+    """Measure, write the results and the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows-max", type=int, default=10**7, help="most rows for safecal")
+    parser.add_argument("--peer-rows-max", type=int, default=10**7, help="most rows for the peers")
+    parser.add_argument("--quick", action="store_true", help="a thousand rows, scikit-learn alone")
+    parser.add_argument("--json", type=Path, help="where results go")
+    parser.add_argument("--page", type=Path, help="the page that is written anew")
+    parser.add_argument("--page-only", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    found = binary(options.rows) + multiclass(100_000, 1000)
-    print(f"{'work':42} {'faster':>7} {'ns/row':>8} {'MB':>7} {'peer MB':>8}  peer")
-    for row in found:
-        print(
-            f"{row['work']:42} {row['times_faster']:6.1f}x {row['nanoseconds_per_row']:8.1f} "
-            f"{row.get('megabytes', float('nan')):7.1f} {row.get('peer_megabytes', float('nan')):8.1f}  {row['peer']}"
-        )
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    target = options.json or (None if options.quick else HERE / "results" / "cpu.json")
+    text = options.page or (None if options.quick else HERE.parent / "docs" / "benchmarks.md")
+    if options.page_only:
+        found = json.loads((options.json or HERE / "results" / "cpu.json").read_text(encoding="utf-8"))
+    else:
+        found = everything(options)
+    if target is not None and not options.page_only:
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if text is not None:
+        page.write(text, found)
+    print(page.tables(found))
+
+
+def everything(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure all there is."""
+    quick = options.quick
+    sizes = [1000] if quick else [10**k for k in range(4, 10) if 10**k <= options.rows_max]
+    found: dict[str, Any] = {"machine": machine(), "bins": BINS, "reference": OURS[0].name}
+    found["missing"] = [entry.name for entry in ENTRIES.values() if not entry.installed]
+    with tempfile.TemporaryDirectory() as folder:
+        write_rows(Path(folder), sizes)
+        found["binary"] = measure(chosen(quick), Path(folder), sizes, options.peer_rows_max, 1 if quick else ROUNDS)
+    found["multiclass"] = multiclass.results(*((50, 5) if quick else (100_000, 1000)))
+    if not quick:
+        found["files"] = files.results(50_000_000)
+        found["states"] = states.results(1_000_000)
+    return found
 
 
 if __name__ == "__main__":
