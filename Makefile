@@ -64,6 +64,7 @@ validate: $(VENV)/.with-plot,stonesoup ## the published tables of size, power an
 	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
 	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
 	$(VENV)/bin/python tools/tracking_tables.py
+	$(VENV)/bin/python tools/validate_monitoring.py
 
 pictures: $(VENV)/.with-cli ## the pictures of the documentation
 	$(VENV)/bin/python tools/draw_pictures.py

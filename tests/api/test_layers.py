@@ -58,6 +58,7 @@ ROOMS = {
     "compat": 9,
     "demo": 9,
     "paper": 10,
+    "watch": 10,
     "cli": 11,
 }
 
@@ -73,6 +74,7 @@ SAME_ROOM = {
     ("display", "reliability"),
     ("reliability", "inference"),
     ("recalibrate", "inference"),
+    ("monitor", "inference"),
     ("tabulate", "table"),
     ("front_door", "evaluation"),
     ("consistency", "evaluation"),

@@ -47,7 +47,7 @@ def widened(values: Any) -> Any:
 
 def on_cuda(values: Any) -> bool:
     """Tell whether a Triton kernel may read the tensor: it lies on CUDA, and is float32 or shorter."""
-    return values.device.type == "cuda" and values.element_size() <= 4
+    return bool(values.device.type == "cuda" and values.element_size() <= 4)
 
 
 def block_rows(device: Any, width: int) -> int:

@@ -1,0 +1,139 @@
+"""Evidence for "became over-confident at some row": an e-detector.
+
+At each beta the Shiryaev-Roberts statistic ``R`` is the sum, over every row at which a change may have begun, of the
+product of the e-values since; the CUSUM statistic ``C`` is the largest of these products. With a new e-value ``L``,
+
+    R <- L (R + 1)        C <- L max(C, 1)
+
+While the model is calibrated, ``R`` grows on average by 1 with each row, and ``C <= R``. So the average number of rows
+until the mean over the grid first reaches ``run_length`` is at least ``run_length``.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+from scipy import special
+
+from .. import documents
+from .._types import FloatArray
+from .grid import OVER
+from .process import mixed
+
+__all__ = ["FORMS", "Detector", "Found"]
+
+FORMS = ("shiryaev-roberts", "cusum")
+_NONE = (-math.inf,) * len(OVER)
+
+
+class Found(NamedTuple):
+    """A row at which a threshold was reached, counted within its block, and the row at which the change began."""
+
+    row: int
+    log_e_value: float
+    began: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """The statistics after some rows; rows are numbered from the start, and across restarts.
+
+    Attributes
+    ----------
+    n : int
+        Rows seen.
+    log_r, log_c : tuple of float
+        Logarithms of the Shiryaev-Roberts and the CUSUM statistic at each beta of the grid below 1.
+    began : tuple of int
+        At each beta, the number of the row at which a change most likely began, if there was one.
+    """
+
+    n: int = 0
+    log_r: tuple[float, ...] = _NONE
+    log_c: tuple[float, ...] = _NONE
+    began: tuple[int, ...] = (0,) * len(OVER)
+
+    def __add__(self, other: Self) -> Self:
+        """Join detectors that saw different rows; their expected growth adds up, and so do they."""
+        if not isinstance(other, Detector):
+            return NotImplemented
+        first, second = np.array(self.log_c), np.array(other.log_c)
+        began = np.where(first >= second, np.array(self.began), np.array(other.began))
+        return type(self)(
+            self.n + other.n,
+            tuple(map(float, np.logaddexp(self.log_r, other.log_r))),
+            tuple(map(float, np.logaddexp(first, second))),
+            tuple(map(int, began)),
+        )
+
+    def restarted(self) -> Self:
+        """Return a detector that has seen as many rows, and forgotten them."""
+        return type(self)(n=self.n, began=(self.n,) * len(OVER))
+
+    def log_e_value(self, form: str) -> float:
+        """Return the logarithm of the mean of a statistic over the grid."""
+        return float(mixed(np.array(self.log_r if form == "shiryaev-roberts" else self.log_c)))
+
+    def advance(self, logs: FloatArray, form: str, log_threshold: float) -> tuple[Self, Found | None]:
+        """Take in the next rows up to the first at which the threshold is reached.
+
+        Parameters
+        ----------
+        logs : ndarray of shape (rows, betas)
+            Logarithms of e-values; at least one row.
+        form : {"shiryaev-roberts", "cusum"}
+            Which statistic is compared.
+        log_threshold : float
+            With what.
+
+        Returns
+        -------
+        detector : Detector
+            After these rows, or after the one that reached the threshold.
+        found : Found or None
+            That row, if there is one.
+        """
+        total = np.cumsum(logs, axis=0)
+        before = np.concatenate([np.zeros((1, logs.shape[1])), total[:-1]])  # the sums before each row
+        best = np.maximum(np.maximum.accumulate(-before, axis=0), np.array(self.log_c))
+        log_c = total + best
+        if form == "shiryaev-roberts":
+            log_r = total + np.logaddexp(np.logaddexp.accumulate(-before, axis=0), np.array(self.log_r))
+            compared = log_r
+        else:
+            log_r, compared = None, log_c
+        last = len(logs) - 1
+        found = None
+        if compared.max() >= log_threshold:  # a mean is never larger than the largest
+            path = mixed(compared)
+            if (path >= log_threshold).any():
+                last = int((path >= log_threshold).argmax())
+        if log_r is None:  # kept as well, so that forms can be changed
+            held = -before[: last + 1]
+            new_r = total[last] + np.logaddexp(special.logsumexp(held, axis=0), np.array(self.log_r))
+        else:
+            new_r = log_r[last]
+        starts = before[: last + 1].argmin(axis=0)
+        fresh = -before[starts, np.arange(logs.shape[1])] >= np.array(self.log_c)
+        began = np.where(fresh, self.n + starts, np.array(self.began))
+        after = type(self)(
+            self.n + last + 1, tuple(map(float, new_r)), tuple(map(float, log_c[last])), tuple(map(int, began))
+        )
+        if after.log_e_value(form) >= log_threshold:
+            found = Found(last, after.log_e_value(form), int(began[int(log_c[last].argmax())]))
+        return after, found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        numbers = {name: [documents.number(x) for x in getattr(self, name)] for name in ("log_r", "log_c")}
+        return documents.document("detector", {"n": self.n, **numbers, "began": list(self.began)})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("detector", document, ("n", "log_r", "log_c", "began"))
+        log_r, log_c = (tuple(float(x) for x in content[name]) for name in ("log_r", "log_c"))
+        return cls(content["n"], log_r, log_c, tuple(content["began"]))

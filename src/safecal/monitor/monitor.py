@@ -1,0 +1,405 @@
+"""A deployed model, watched: evidence that may be looked at after every row."""
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, Self, final
+
+import numpy as np
+
+from .. import documents
+from .._checks.columns import choice, fraction, group_codes, whole_number
+from .._checks.message import fail, show
+from .._types import ArrayLike, IndexArray, Labels
+from ..errors import MergeError, OptionError, RangeError, ShapeError
+from ..families.classifier import classifier
+from ..families.predictions import Predictions
+from ..families.rows import some_rows
+from ..inference.intervals import bounds_from_sums
+from ..inference.results import Interval
+from ..summary import Summary
+from .alarm import Alarm
+from .detector import FORMS
+from .grid import blocks
+from .process import DIRECTIONS
+from .stream import Limits, Stream
+from .windows import Windows
+
+__all__ = ["MAX_GROUPS", "Monitor"]
+
+MAX_GROUPS = 1000
+
+
+@final
+class Monitor:
+    """Watch a model: whether it is calibrated since the start, and whether it became over-confident at some row.
+
+    Two kinds of evidence grow with every row. The *e-process* speaks about all rows since the start. If the model has
+    been calibrated all along, the probability that it ever raises an alarm is at most ``alpha``, however often one
+    looks. The *detector* speaks about a change. While the model is calibrated, it raises an alarm no more often than
+    once in ``run_length`` rows, on average. After an alarm it is silent until `acknowledge` starts it anew.
+
+    The order rule: a prediction must be fixed before its outcome is known. Rows are taken in as they come; labels may
+    be late, as long as what makes them late is not the outcome.
+
+    Parameters
+    ----------
+    alpha : float, default 0.05
+        Probability of a false alarm of the e-process, ever. Two directions and all groups share it.
+    run_length : float, default 1_000_000
+        Average number of rows between false alarms of the detector, at least. All groups share it.
+    form : {"shiryaev-roberts", "cusum"}, default "shiryaev-roberts"
+        Which statistic the detector compares with ``run_length``. The first reacts faster.
+    grouped : bool, default False
+        Whether batches come with groups. All rows then have half of ``alpha``, and the k-th group to appear
+        ``alpha / 2 / (k (k + 1))``; likewise for ``run_length``.
+    max_windows : int, default 366
+        Windows that are kept, and take late batches. The sums of older ones are joined.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safecal.monitor import Monitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = Monitor(run_length=100_000)
+    >>> for day in range(10):
+    ...     z = rng.normal(0, 2, 1000)
+    ...     y = rng.random(1000) < 1 / (1 + np.exp(-z))
+    ...     drift = 1.0 if day < 6 else 2.0
+    ...     for alarm in monitor.update(y.astype(int), logits=drift * z, window=f"day {day}"):
+    ...         print(alarm)
+    over-confident since about row 6001: e-value 1.76e+05 at row 6017, 1e+05 was asked for (window day 6)
+    over-confident all along: e-value 49.1 at row 6805, 40 was asked for (window day 6)
+    """
+
+    __slots__ = ("_family", "_groups", "_total", "_windows", "alpha", "form", "grouped", "run_length")
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.05,
+        run_length: float = 1_000_000,
+        form: str = "shiryaev-roberts",
+        grouped: bool = False,
+        max_windows: int = 366,
+    ) -> None:
+        self.alpha = fraction(alpha, "alpha")
+        if isinstance(run_length, bool) or not isinstance(run_length, int | float) or not 1.0 < run_length < math.inf:
+            raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
+        self.run_length = float(run_length)
+        self.form = choice(form, "form", FORMS)
+        self.grouped = bool(grouped)
+        self._windows = Windows(whole_number(max_windows, "max_windows", 1))
+        self._family: str | None = None
+        self._total = Stream()
+        self._groups: dict[Hashable, Stream] = {}
+
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        pos_label: Any = None,
+        labels: Labels | None = None,
+        clip: float | None = None,
+        by: ArrayLike | None = None,
+        window: str | None = None,
+        batch: str | None = None,
+    ) -> tuple[Alarm, ...]:
+        """Take in the next rows of a classifier.
+
+        Parameters
+        ----------
+        y_true, y_prob, logits, pos_label, labels, clip
+            As in `safecal.evaluate`.
+        by : array-like of shape (n,), or mapping of names to such, optional
+            The group of each row, where the monitor is ``grouped``.
+        window : str, optional
+            The name of the window that the rows belong to, such as a date. Windows are ordered by name.
+        batch : str, optional
+            An id. A batch whose id the window has seen counts no second time.
+
+        Returns
+        -------
+        tuple of Alarm
+            The alarms that these rows raise, in their order; empty most of the time.
+        """
+        predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+        return self.add(predictions, by=by, window=window, batch=batch)
+
+    def add(
+        self,
+        predictions: Predictions,
+        *,
+        by: ArrayLike | None = None,
+        window: str | None = None,
+        batch: str | None = None,
+    ) -> tuple[Alarm, ...]:
+        """Take in the next rows of any family that has a log-partition function.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            As `bernoulli`, `categorical`, `gaussian` or `density` build them.
+        by, window, batch
+            As in `update`.
+
+        Returns
+        -------
+        tuple of Alarm
+            The alarms that these rows raise.
+        """
+        if (by is None) == self.grouped:
+            rule = "must be given, since the monitor is grouped" if self.grouped else "needs `Monitor(grouped=True)`"
+            raise fail(OptionError, "by", rule)
+        if batch is not None and window is None:
+            raise fail(OptionError, "batch", "needs a `window`, which remembers it", hint='pass `window="all"`.')
+        if self._family not in (None, predictions.family):
+            got = f"{predictions.family} after {self._family}"
+            raise fail(OptionError, "predictions", "must be of one family", got=got, hint="use a monitor for each.")
+        if window is not None and not self._windows.admits(window, batch):
+            return ()
+        parts = [] if by is None else self._split(predictions, by)
+        self._family = predictions.family
+        return tuple(self._take(predictions, parts, window, batch))
+
+    def _split(self, predictions: Predictions, by: ArrayLike) -> list[tuple[Hashable, IndexArray]]:
+        _, keys, codes = group_codes(by, predictions.n, predictions.outcome)
+        new = [key for key in keys if key not in self._groups]
+        if len(self._groups) + len(new) > MAX_GROUPS:
+            got = f"{len(self._groups) + len(new)}"
+            raise fail(ShapeError, "by", f"must have at most {MAX_GROUPS} different values", got=got)
+        return [(key, np.flatnonzero(codes == k)) for k, key in enumerate(keys)]
+
+    def _take(
+        self, predictions: Predictions, parts: list[tuple[Hashable, IndexArray]], window: str | None, batch: str | None
+    ) -> list[Alarm]:
+        # Everything is worked out before anything is kept, so that a refusal leaves the monitor as it was.
+        total = Stream(**{name: getattr(self._total, name) for name in Stream.__slots__})
+        groups = dict(self._groups)
+        alarms: list[Alarm] = []
+        before = total.summary
+        total.summary = Summary()
+        for block in blocks(predictions):
+            alarms += total.take(block, self._limits_of(None, groups), None, window)
+        batch_summary = total.summary
+        total.summary = before + batch_summary
+        for key, index in parts:
+            stream = groups.get(key, Stream())
+            groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
+            for block in blocks(some_rows(predictions, index)):
+                alarms += stream.take(block, self._limits_of(key, groups), key, window)
+        first = self._total.process.n
+        self._total, self._groups = total, groups
+        if window is not None:
+            self._windows.add(window, batch_summary, first, batch)
+        return sorted(alarms, key=lambda alarm: alarm.row)
+
+    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream]) -> Limits:
+        share = 1.0
+        if self.grouped:
+            place = 1 if key is None else list(groups).index(key) + 1
+            share = 0.5 if key is None else 0.5 / (place * (place + 1))
+        # Half of alpha for each direction.
+        return Limits(math.log(2.0 / (self.alpha * share)), math.log(self.run_length / share), self.form)
+
+    @property
+    def summary(self) -> Summary:
+        """The sums of all rows."""
+        return self._total.summary
+
+    @property
+    def ecd(self) -> float:
+        """Mean excess of all rows, in nats: ``> 0`` over-confident."""
+        return self._total.summary.ecd
+
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The groups, in the order of their appearance."""
+        return tuple(self._groups)
+
+    @property
+    def direction(self) -> str | None:
+        """The direction in which the evidence since the start has raised an alarm; the first, if both have."""
+        return self._total.raised[0] if self._total.raised else None
+
+    def stream(self, group: Hashable = None) -> Stream:
+        """Return sums and evidence of a group, or of all rows.
+
+        Parameters
+        ----------
+        group : hashable, optional
+            One of `groups`.
+
+        Returns
+        -------
+        Stream
+            With ``summary``, ``process`` and ``detector``.
+        """
+        if group is None:
+            return self._total
+        if group not in self._groups:
+            raise fail(OptionError, "group", "must be one that has appeared", got=show(group))
+        return self._groups[group]
+
+    def log_e_value(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
+        """Return the logarithm of the e-value against "calibrated since the start".
+
+        Parameters
+        ----------
+        direction : {"over-confident", "under-confident"}, default "over-confident"
+            Which way.
+        group : hashable, optional
+            One of `groups`; all rows by default.
+
+        Returns
+        -------
+        float
+            Above ``log(1 / alpha)`` there is evidence at the level ``alpha``; below 0 the data speak for calibration.
+        """
+        return self.stream(group).process.log_e_value(choice(direction, "direction", DIRECTIONS))
+
+    def e_value(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
+        """Return the e-value itself; infinite where it is too large for a float.
+
+        Parameters
+        ----------
+        direction, group
+            As in `log_e_value`.
+
+        Returns
+        -------
+        float
+            A calibrated model ever reaches ``1 / alpha`` with probability at most ``alpha``.
+        """
+        log = self.log_e_value(direction, group=group)
+        return math.exp(log) if log < 709.0 else math.inf
+
+    def log_change(self, *, group: Hashable = None) -> float:
+        """Return the logarithm of the detector's statistic since its last alarm.
+
+        Parameters
+        ----------
+        group : hashable, optional
+            One of `groups`; all rows by default.
+
+        Returns
+        -------
+        float
+            At ``log(run_length)`` it raises an alarm.
+        """
+        return self.stream(group).detector.log_e_value(self.form)
+
+    def threshold(self, *, group: Hashable = None) -> Limits:
+        """Return what it takes to raise an alarm, after the correction for directions and groups.
+
+        Parameters
+        ----------
+        group : hashable, optional
+            One of `groups`; all rows by default.
+
+        Returns
+        -------
+        Limits
+            With ``log_threshold`` for the e-process and ``log_run_length`` for the detector.
+        """
+        self.stream(group)
+        return self._limits_of(group, self._groups)
+
+    def acknowledge(self, *, group: Hashable = None) -> None:
+        """Start a detector anew after its alarm: from here on, it looks for the next change.
+
+        Parameters
+        ----------
+        group : hashable, optional
+            One of `groups`; all rows by default.
+        """
+        stream = self.stream(group).acknowledged()
+        if group is None:
+            self._total = stream
+        else:
+            self._groups[group] = stream
+
+    def windows(self, level: float = 0.95) -> dict[str, tuple[Summary, Interval]]:
+        """Return the summary of each window that is kept, with the interval of its ECD.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Level of each interval by itself; unlike the evidence, intervals do not survive repeated looks.
+
+        Returns
+        -------
+        dict
+            By the name of the window, in order.
+        """
+        fraction(level, "level")
+        kept = sorted(self._windows.kept.items())
+        return {name: (w.summary, bounds_from_sums(w.summary).interval(level)) for name, w in kept}
+
+    def window_of(self, row: int) -> str | None:
+        """Return the window in which a row arrived, where it is kept.
+
+        Parameters
+        ----------
+        row : int
+            The number of the row, counted from 0.
+
+        Returns
+        -------
+        str or None
+            Its name.
+        """
+        return self._windows.at(row)
+
+    def merge(self, other: Self) -> None:
+        """Take over the rows of another monitor that saw other rows with the same settings.
+
+        Evidence adds up. A threshold that is reached only by merging is found at the next update.
+
+        Parameters
+        ----------
+        other : Monitor
+            It is left as it was.
+        """
+        if self._settings() != other._settings() or self._family not in (None, other._family or self._family):
+            raise MergeError("monitors must have the same settings and families to merge.")
+        self._total = self._total.merged(other._total)
+        for key, stream in other._groups.items():
+            self._groups[key] = self._groups[key].merged(stream) if key in self._groups else stream
+        self._windows = self._windows.merged(other._windows)
+        self._family = self._family or other._family
+
+    def _settings(self) -> dict[str, Any]:
+        names = ("alpha", "run_length", "form", "grouped")
+        return {name: getattr(self, name) for name in names} | {"max_windows": self._windows.most}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as a small JSON document."""
+        groups = [[documents.plain(key), stream.to_dict()] for key, stream in self._groups.items()]
+        content = {"family": self._family, "total": self._total.to_dict(), "groups": groups}
+        return documents.document("monitor", self._settings() | content | {"windows": self._windows.to_dict()})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote, and go on from there."""
+        settings = ("alpha", "run_length", "form", "grouped", "max_windows")
+        content = documents.body("monitor", document, (*settings, "family", "total", "groups", "windows"))
+        found = cls(**{name: content[name] for name in settings})
+        found._family = content["family"]
+        found._total = Stream.from_dict(content["total"])
+        found._groups = {_key(key): Stream.from_dict(stream) for key, stream in content["groups"]}
+        found._windows = Windows.from_dict(content["windows"])
+        return found
+
+    def __repr__(self) -> str:
+        s = self.summary
+        over, under = (self.log_e_value(direction) / math.log(10.0) for direction in DIRECTIONS)
+        told = f", {self.direction}" if self.direction else ""
+        changed = ", changed" if self._total.changed else ""
+        evidence = f"log10 e-value {over:+.2f} over, {under:+.2f} under"
+        return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"
+
+
+def _key(key: Any) -> Hashable:
+    return tuple(key) if isinstance(key, list) else key

@@ -1,0 +1,142 @@
+"""Windows, groups, ids, and the state that is written down."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from safecal import errors
+from safecal.monitor import Monitor
+
+
+def rows(n: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0.0, 2.0, n)
+    return (rng.random(n) < special.expit(z)).astype(int), factor * z
+
+
+def test_windows_hold_their_rows_whenever_they_come() -> None:
+    monitor = Monitor()
+    for name, seed in (("2026-01-02", 1), ("2026-01-01", 2), ("2026-01-02", 3)):
+        y, z = rows(100, seed=seed)
+        monitor.update(y, logits=z, window=name)
+    found = monitor.windows()
+    assert [(name, summary.n) for name, (summary, _) in found.items()] == [("2026-01-01", 100), ("2026-01-02", 200)]
+    assert all(interval.low < summary.ecd < interval.high for summary, interval in found.values())
+    assert monitor.window_of(0) == "2026-01-02"
+    assert monitor.window_of(150) == "2026-01-01"
+
+
+def test_a_batch_counts_once() -> None:
+    monitor = Monitor()
+    y, z = rows(100)
+    for _ in range(3):
+        monitor.update(y, logits=z, window="a", batch="one")
+    assert monitor.summary.n == 100
+    monitor.update(y, logits=z, window="a", batch="two")
+    assert monitor.summary.n == 200
+    again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+    again.update(y, logits=z, window="a", batch="two")
+    assert again.summary.n == 200
+
+
+def test_old_windows_are_closed() -> None:
+    monitor = Monitor(max_windows=2)
+    y, z = rows(10)
+    for name in "abcd":
+        monitor.update(y, logits=z, window=name)
+    assert list(monitor.windows()) == ["c", "d"]
+    assert monitor.summary.n == 40
+    with pytest.raises(errors.OptionError, match="later than 'b'"):
+        monitor.update(y, logits=z, window="b")
+    assert monitor.summary.n == 40
+
+
+def test_shards_must_not_share_batches() -> None:
+    y, z = rows(10)
+    first, second = Monitor(), Monitor()
+    for monitor in (first, second):
+        monitor.update(y, logits=z, window="a", batch="one")
+    with pytest.raises(errors.OptionError, match="'one' in both"):
+        first.merge(second)
+
+
+def test_groups_share_the_error_rate() -> None:
+    monitor = Monitor(grouped=True)
+    y, z = rows(4000)
+    site = np.arange(4000) % 3
+    z[site == 2] *= 3.0
+    found = monitor.update(y, logits=z, by=np.array(["a", "b", "c"])[site])
+    assert monitor.groups == ("a", "b", "c")
+    assert {alarm.group for alarm in found} <= {None, "c"}
+    assert any(alarm.group == "c" for alarm in found)
+    shares = [math.exp(-monitor.threshold(group=g).log_threshold) for g in (None, "a", "b", "c")]
+    np.testing.assert_allclose(shares, [0.0125, 0.00625, 0.00625 / 3, 0.00625 / 6])
+    assert sum(shares) <= 0.025
+    assert monitor.e_value(group="c") > 1e6 > monitor.e_value(group="a")
+    again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+    assert again.to_dict() == monitor.to_dict()
+    monitor.acknowledge(group="c")
+    assert not monitor.stream("c").changed
+
+
+def test_a_refusal_leaves_the_monitor_as_it_was() -> None:
+    monitor = Monitor(grouped=True)
+    y, z = rows(100)
+    monitor.update(y, logits=z, by=["a"] * 100, window="w")
+    before = monitor.to_dict()
+    with pytest.raises(errors.InputError):
+        monitor.update([1, 2], [0.5, 0.5], by=["a", "a"], window="w")
+    with pytest.raises(errors.ShapeError):
+        monitor.update(np.ones(1001, int), np.full(1001, 0.5), by=np.arange(1001), window="w")
+    assert monitor.to_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"alpha": 0.0}, errors.RangeError),
+        ({"run_length": 1}, errors.RangeError),
+        ({"run_length": math.inf}, errors.RangeError),
+        ({"form": "page"}, errors.OptionError),
+        ({"max_windows": 0}, errors.OptionError),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Monitor(**settings)
+
+
+def test_bad_calls_are_refused() -> None:
+    with pytest.raises(errors.OptionError, match="grouped=True"):
+        Monitor().update([1], [0.5], by=["a"])
+    with pytest.raises(errors.OptionError, match="must be given"):
+        Monitor(grouped=True).update([1], [0.5])
+    with pytest.raises(errors.OptionError, match="window"):
+        Monitor().update([1], [0.5], batch="one")
+    with pytest.raises(errors.OptionError, match="appeared"):
+        Monitor().log_e_value(group="a")
+    with pytest.raises(errors.OptionError, match="direction"):
+        Monitor().log_e_value("sideways")
+    with pytest.raises(errors.DocumentError):
+        Monitor.from_dict({})
+
+
+def test_the_state_stays_small() -> None:
+    monitor = Monitor(max_windows=10)
+    sizes = []
+    for day in range(40):
+        y, z = rows(500, seed=day)
+        monitor.update(y, logits=z, window=f"{day:03d}")
+        sizes.append(len(json.dumps(monitor.to_dict())))
+    assert max(sizes[20:]) < 1.1 * sizes[19]
+
+
+def test_repr_says_where_it_stands() -> None:
+    y, z = rows(2000, 2.5)
+    monitor = Monitor()
+    assert "0 rows" in repr(monitor)
+    monitor.update(y, logits=z)
+    assert "over-confident, changed" in repr(monitor)

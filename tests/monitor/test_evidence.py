@@ -1,0 +1,220 @@
+"""The evidence is what the formulas say, merges, and keeps its promises."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
+
+import safecal
+from safecal import errors
+from safecal.monitor import Alarm, Monitor
+from safecal.monitor.detector import Detector
+from safecal.monitor.grid import OVER, UNDER, blocks
+from safecal.monitor.process import Process
+from safecal.profile import BETAS
+
+RNG = np.random.default_rng(8)
+
+
+def stream(rows: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0.0, 2.0, rows)
+    return (rng.random(rows) < special.expit(z)).astype(int), factor * z
+
+
+def block_of(predictions: safecal.Predictions):
+    (found,) = blocks(predictions)
+    return found
+
+
+@pytest.mark.parametrize(
+    "predictions",
+    [
+        safecal.bernoulli(RNG.integers(0, 2, 50), RNG.random(50)),
+        safecal.categorical(RNG.integers(0, 4, 50), logits=RNG.normal(0, 2, (50, 4))),
+        safecal.gaussian(RNG.normal(size=(50, 2)), np.zeros((50, 2)), std=1.5),
+    ],
+    ids=["bernoulli", "categorical", "gaussian"],
+)
+def test_e_values_are_ratios_of_densities(predictions: safecal.Predictions) -> None:
+    block = block_of(predictions)
+    surprisal = predictions.score().surprisal
+    for betas, logs in ((OVER, block.over), (UNDER, block.under)):
+        for k, beta in enumerate(betas):
+            wanted = (1.0 - beta) * surprisal - predictions.log_partition(beta)
+            np.testing.assert_allclose(logs[:, k], wanted, rtol=1e-12, atol=1e-12)
+
+
+@given(st.floats(0.001, 0.999))
+def test_each_e_value_has_the_mean_one(p: float) -> None:
+    both = block_of(safecal.bernoulli([1, 0], [p, p]))
+    for logs in (both.over, both.under):
+        np.testing.assert_allclose(p * np.exp(logs[0]) + (1.0 - p) * np.exp(logs[1]), 1.0, rtol=1e-10)
+
+
+def test_the_grid_is_part_of_the_profile() -> None:
+    assert {*OVER, *UNDER} <= set(BETAS)
+
+
+def test_the_process_is_that_of_the_profile() -> None:
+    y, z = stream(3000, 1.3)
+    monitor = Monitor()
+    monitor.update(y, logits=z)
+    profile = safecal.bernoulli(y, logits=z).profile()
+    at = dict(zip(profile.betas, profile.sum_log_partition, strict=True))
+    wanted = special.logsumexp([(1 - b) * profile.sum_surprisal - at[b] for b in OVER]) - math.log(len(OVER))
+    assert monitor.log_e_value() == pytest.approx(wanted, rel=1e-9)
+    assert monitor.e_value() == pytest.approx(math.exp(wanted), rel=1e-6)
+
+
+def test_recursions_of_the_detector() -> None:
+    logs = RNG.normal(-0.05, 0.4, (200, len(OVER)))
+    r = np.zeros(len(OVER))
+    c = np.zeros(len(OVER))
+    for row in np.exp(logs):
+        r, c = row * (r + 1.0), row * np.maximum(c, 1.0)
+    whole, found = Detector().advance(logs, "shiryaev-roberts", math.inf)
+    assert found is None
+    np.testing.assert_allclose(np.exp(whole.log_r), r, rtol=1e-10)
+    np.testing.assert_allclose(np.exp(whole.log_c), c, rtol=1e-10)
+    steps = Detector()
+    for begin in (0, 1, 70, 131):
+        end = {0: 1, 1: 70, 70: 131, 131: 200}[begin]
+        steps, _ = steps.advance(logs[begin:end], "cusum", math.inf)
+    np.testing.assert_allclose(steps.log_r, whole.log_r, rtol=1e-9)
+    np.testing.assert_allclose(steps.log_c, whole.log_c, rtol=1e-9)
+    assert steps.began == whole.began
+    assert steps.n == whole.n == 200
+
+
+@pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
+def test_alarms_come_at_the_row_however_the_rows_are_cut(form: str) -> None:
+    y, z = stream(6000)
+    z[4000:] *= 2.5
+    whole = Monitor(run_length=1e6, form=form)
+    wanted = whole.update(y, logits=z)
+    cut = Monitor(run_length=1e6, form=form)
+    found = [alarm for k in range(0, 6000, 7) for alarm in cut.update(y[k : k + 7], logits=z[k : k + 7])]
+    assert [(a.kind, a.row, a.began) for a in found] == [(a.kind, a.row, a.began) for a in wanted]
+    for a, b in zip(found, wanted, strict=True):
+        assert a.log_e_value == pytest.approx(b.log_e_value, rel=1e-8)
+    change = next(alarm for alarm in wanted if alarm.kind == "change")
+    assert 4000 <= change.row < 4200
+    assert abs(change.began - 4000) < 100
+    assert cut.summary.n == whole.summary.n == 6000
+
+
+def test_one_alarm_until_it_is_acknowledged() -> None:
+    y, z = stream(3000, 3.0)
+    monitor = Monitor(run_length=1000)
+    assert [a.kind for a in monitor.update(y, logits=z)] == ["change", "since the start"]
+    assert monitor.update(y, logits=z) == ()
+    assert monitor.direction == "over-confident"
+    monitor.acknowledge()
+    assert [a.kind for a in monitor.update(y, logits=z)] == ["change"]
+
+
+def test_under_confidence_is_told() -> None:
+    y, z = stream(3000, 0.4)
+    monitor = Monitor()
+    (alarm,) = monitor.update(y, logits=z)
+    assert (alarm.kind, alarm.direction) == ("since the start", "under-confident")
+    assert monitor.e_value("under-confident") > 1e6 > 1.0 > monitor.e_value("over-confident")
+
+
+def test_an_impossible_outcome_is_certain_evidence() -> None:
+    monitor = Monitor()
+    found = monitor.update([1, 0, 1], [0.5, 0.5, 0.0], window="a")
+    assert {(a.kind, a.row, a.log_e_value) for a in found} == {
+        ("since the start", 2, math.inf),
+        ("change", 2, math.inf),
+    }
+    assert monitor.e_value() == math.inf
+    assert monitor.log_e_value("under-confident") == -math.inf
+    assert "infinite" in str(found[0])
+    again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+    assert again.update([1], [0.9]) == ()
+    assert again.summary.n_impossible == 1
+
+
+def test_shards_merge() -> None:
+    y, z = stream(4000, 1.2)
+    whole, first, second = Monitor(), Monitor(), Monitor()
+    whole.update(y, logits=z, window="a")
+    first.update(y[:1500], logits=z[:1500], window="a")
+    second.update(y[1500:], logits=z[1500:], window="a")
+    first.merge(second)
+    assert first.summary.n == 4000
+    for direction in ("over-confident", "under-confident"):
+        assert first.log_e_value(direction) == pytest.approx(whole.log_e_value(direction), rel=1e-9)
+    assert first.windows()["a"][0].sum_excess == pytest.approx(whole.windows()["a"][0].sum_excess, rel=1e-9)
+    assert second.summary.n == 2500
+    with pytest.raises(errors.MergeError):
+        first.merge(Monitor(alpha=0.01))
+
+
+def test_merged_detectors_add_up() -> None:
+    a, _ = Detector().advance(RNG.normal(0, 0.3, (50, len(OVER))), "cusum", math.inf)
+    b, _ = Detector().advance(RNG.normal(0, 0.3, (70, len(OVER))), "cusum", math.inf)
+    np.testing.assert_allclose(np.exp((a + b).log_r), np.exp(a.log_r) + np.exp(b.log_r))
+    assert (a + b).n == 120
+    assert Process() + Process() == Process()
+
+
+@pytest.mark.parametrize("family", ["categorical", "gaussian"])
+def test_other_families(family: str) -> None:
+    rng = np.random.default_rng(3)
+    if family == "gaussian":
+        predictions = safecal.gaussian(2.0 * rng.normal(size=(500, 2)), np.zeros((500, 2)), std=1.0)
+    else:
+        predictions = safecal.categorical(rng.integers(0, 3, 500), logits=rng.normal(0, 3, (500, 3)))
+    monitor = Monitor()
+    assert "over-confident" in {a.direction for a in monitor.add(predictions)}
+    with pytest.raises(errors.OptionError, match="one family"):
+        monitor.update([1], [0.5])
+
+
+def test_an_unnormalised_density_has_no_e_value() -> None:
+    predictions = safecal.density(
+        np.zeros(5), log_density=lambda x: -0.5 * x**2, sampler=lambda rng: rng.normal(size=5), rng=1
+    )  # fmt: skip
+    with pytest.raises(errors.UnavailableError):
+        Monitor().add(predictions)
+
+
+@pytest.mark.slow
+def test_false_alarms_stay_below_alpha() -> None:
+    """Over 2000 calibrated streams of 10 000 rows, looked at after every row."""
+    alarms = 0
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        z = rng.normal(0.0, 2.0, 10_000)
+        y = (rng.random(10_000) < special.expit(z)).astype(int)
+        alarms += any(a.kind == "since the start" for a in Monitor(run_length=1e9).update(y, logits=z))
+    assert alarms <= 0.05 * 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
+def test_run_lengths_are_what_was_promised(form: str) -> None:
+    rng = np.random.default_rng(6)
+    rows = []
+    for _ in range(300):
+        z = rng.normal(0.0, 2.0, 10_000)
+        y = (rng.random(10_000) < special.expit(z)).astype(int)
+        found = [a.row for a in Monitor(run_length=500, form=form).update(y, logits=z) if a.kind == "change"]
+        rows.append(min(found, default=10_000))
+    assert np.mean(rows) >= 500  # those that were watched no longer count as if they had ended
+
+
+def test_alarm_documents() -> None:
+    for alarm in (
+        Alarm("change", "over-confident", ("a", 1), 10, math.inf, 3.0, 2, None),
+        Alarm("since the start", "under-confident", None, 10, 800.0, 3.0, 0, "w"),
+    ):
+        assert Alarm.from_dict(json.loads(json.dumps(alarm.to_dict()))) == alarm
+    assert "1e+347" in str(alarm)
