@@ -1,5 +1,6 @@
 """Whatever holds the numbers, the result is that of a NumPy float64 copy of them, and the input stays as it was."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -281,6 +282,33 @@ def test_missing_labels_are_named_and_missing_groups_are_a_group(column: Any) ->
     groups = safecal.evaluate([0, 1, 1], [0.1, 0.2, 0.3], by=column).groups
     assert groups.keys == ("a", "b", None)
     assert groups[None].n == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "got"),
+    [
+        (["a", None, "b", None], "None"),
+        ([1.0, np.nan, 2.0, np.nan], "nan"),
+        (np.array(["2024-01-01", "NaT", "2024-01-02", "NaT"], dtype="datetime64[D]"), None),
+        (pd.Series([1, None, 2, None], dtype="Int64"), None),  # NA or nan, as pandas has it
+        (pl.Series([1, None, 2, None]), "nan"),
+        (pa.array(["a", None, "b", None]), "None"),
+    ],
+    ids=["objects", "floats", "dates", "pandas", "polars", "arrow"],
+)
+def test_rows_without_a_cluster_are_refused(column: Any, got: str | None) -> None:
+    y, p = [0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4]
+    said = re.escape(f"; got {got} at row 1 (2 of 4 rows).") if got is not None else r"\(2 of 4 rows\)"
+    calls: list[Callable[[], Any]] = [
+        lambda: safecal.evaluate(y, p, cluster=column),
+        lambda: safecal.calibration_test(safecal.bernoulli(y, p), cluster=column),
+        lambda: safecal.compare(safecal.bernoulli(y, p), safecal.bernoulli(y, p), cluster=column),
+        lambda: safecal.gaussian([0.0, 1.0, 1.0, 2.0], p, std=1.0).evaluate(cluster=column),
+    ]
+    for call in calls:
+        with pytest.raises(MissingValueError, match="`cluster` must not hold missing values.*" + said) as caught:
+            call()
+        assert "Hint: leave such rows out, or give each its own cluster." in str(caught.value)
 
 
 def test_integer_probabilities_and_states_are_numbers() -> None:

@@ -97,6 +97,10 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
         lambda f: _file(f, "y,p,w\n1,0.9,1\n0,0.2,-1\n"), ["--weight", "w"],
         "`w` must not be negative; got -1.0 at row 1",
     ),
+    "rows without a cluster": (
+        lambda f: _file(f, "y,p,c\n1,0.9,1\n0,0.2,\n1,0.3,2\n"), ["--cluster", "c"],
+        "`c` must not hold missing values; got none at row 1, counting from 0 (1 of 3 rows)",
+    ),
     "one cluster": (lambda f: _file(f, "y,p,c\n1,0.9,1\n0,0.2,1\n"), ["--cluster", "c"], "at least two clusters"),
     "no bins": (lambda f: _file(f, ROWS), ["--bins", "0"], "bins"),
     "level": (lambda f: _file(f, ROWS), ["--level", "95"], "`level` must lie strictly between 0 and 1; got 95"),

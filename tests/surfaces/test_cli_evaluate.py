@@ -192,6 +192,15 @@ def test_rows_with_missing_values_are_left_out_when_asked_and_counted(tmp_path: 
     assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(Y[keep], P[keep])
 
 
+def test_rows_without_a_cluster_are_left_out_when_asked(tmp_path: Path, safecal: Safecal) -> None:
+    holes = [None if k % 100 == 7 else int(day) for k, day in enumerate(DAY)]
+    path = _write(tmp_path, "parquet", pl.DataFrame({"y": Y, "p": P, "day": holes}))
+    said = safecal("evaluate", path, "--cluster", "day", "--drop-missing", "--json")
+    assert said.err == "safecal: left out 40 of 4000 rows with missing values, the first at row 7.\n"
+    keep = np.arange(N) % 100 != 7
+    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(Y[keep], P[keep], cluster=DAY[keep])
+
+
 def _approx(found: Evaluation, whole: Evaluation) -> None:
     assert found.n == whole.n
     assert found.bins is not None

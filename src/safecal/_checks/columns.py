@@ -11,7 +11,17 @@ from ..errors import InputError, MissingValueError, OptionError, RangeError, Sha
 from .arrays import as_array, as_numbers, is_missing, refuse
 from .message import fail, same_rows, show
 
-__all__ = ["choice", "clusters", "fraction", "group_codes", "one_cluster", "positive", "weights", "whole_number"]
+__all__ = [
+    "choice",
+    "cluster_codes",
+    "clusters",
+    "fraction",
+    "group_codes",
+    "one_cluster",
+    "positive",
+    "weights",
+    "whole_number",
+]
 
 _LEAST, _MOST = 1e-75, 1e75
 
@@ -103,10 +113,28 @@ def _key(value: Any) -> Hashable:
 
 def clusters(cluster: ArrayLike, n: int, reference: str = "y_true") -> tuple[IndexArray, int]:
     """Return for each row the number of its cluster, and how many clusters there are; one alone is an error."""
-    keys, codes = _one_column(cluster, "cluster", n, reference)
+    keys, codes = cluster_codes(cluster, n, reference)
     if len(keys) < 2:
         raise one_cluster(len(keys))
     return codes, len(keys)
+
+
+def cluster_codes(cluster: ArrayLike, n: int, reference: str = "y_true") -> tuple[tuple[Hashable, ...], IndexArray]:
+    """Return the clusters, and for each row the number of its own; rows without one are refused."""
+    keys, codes = _one_column(cluster, "cluster", n, reference)
+    if None in keys:
+        missing = codes == keys.index(None)
+        first = int(missing.argmax())
+        raise fail(
+            MissingValueError,
+            "cluster",
+            "must not hold missing values",
+            got=show(as_array(cluster, "cluster")[first]),
+            place=f"row {first}",
+            count=(int(missing.sum()), n),
+            hint="leave such rows out, or give each its own cluster.",
+        )
+    return keys, codes
 
 
 def one_cluster(count: int) -> InputError:

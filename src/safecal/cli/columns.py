@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks.arrays import is_missing
 from .._checks.message import fail, show
 from .._types import AnyArray, BoolArray
 from ..errors import DtypeError, SafecalError
 
-__all__ = ["Column", "keys", "labels", "numbers", "row_place"]
+__all__ = ["Column", "clusters", "keys", "labels", "numbers", "row_place"]
 
 
 def row_place(row: int) -> str:
@@ -137,3 +138,11 @@ def keys(raw: Any) -> AnyArray:
         return np.array(raw.to_list(), dtype=object)
     values: AnyArray = raw.to_numpy()
     return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def clusters(raw: Any) -> Column:
+    """Return the clusters, and which rows have none."""
+    values = keys(raw)
+    if values.dtype.kind == "O":
+        return Column(values, np.fromiter(map(is_missing, values), dtype=bool, count=len(values)))
+    return _array(values)

@@ -14,7 +14,7 @@ from ..engines.batches import Batch
 from ..errors import FileError, InputError, LabelError, MissingValueError, OptionError
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
-from .columns import Column, keys, labels, numbers, row_place
+from .columns import Column, clusters, keys, labels, numbers, row_place
 from .readings import Reading
 from .sources import Source
 from .terminal import Progress
@@ -64,7 +64,8 @@ class Reader:
         outcome = labels(raw[reading.y]) if reading.y is not None else None
         values = self._values(raw)
         weight = None if reading.weight is None else numbers(raw[reading.weight], reading.weight, self.rows)
-        used = [c for c in (outcome, values, weight) if c is not None]
+        cluster = None if reading.cluster is None else clusters(raw[reading.cluster])
+        used = [c for c in (outcome, values, weight, cluster) if c is not None]
         missing = np.logical_or.reduce([column.missing for column in used])
         keep = slice(None) if not missing.any() else self._kept(missing)
         if missing.all():
@@ -73,13 +74,12 @@ class Reader:
         y, v = outcome.values[keep], values.values[keep]
         w = None if weight is None else weight.values[keep]
         by = {name: keys(raw[name])[keep] for name in reading.by} or None
-        cluster = None if reading.cluster is None else keys(raw[reading.cluster])[keep]
         try:
             predictions = self._predictions(y, v)
             w = None if w is None else _checked(w, len(y))
         except InputError as error:
             raise self._in_words_of_the_file(error, size) from error
-        return Batch(predictions, w, by, cluster)
+        return Batch(predictions, w, by, None if cluster is None else cluster.values[keep])
 
     def _values(self, raw: Any) -> Column:
         found = [numbers(raw[name], name, self.rows) for name in self.reading.values]
@@ -120,7 +120,8 @@ class Reader:
         reading = self.reading
         found = {} if reading.y is None else {reading.y: labels(raw[reading.y])}
         more = (*reading.values, *(() if reading.weight is None else (reading.weight,)))
-        return found | {name: numbers(raw[name], name, offset) for name in more}
+        found |= {name: numbers(raw[name], name, offset) for name in more}
+        return found if reading.cluster is None else found | {reading.cluster: clusters(raw[reading.cluster])}
 
     def _predictions(self, y: AnyArray, values: AnyArray) -> Any:
         reading = self.reading

@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from .._checks.columns import group_codes
+from .._checks.columns import cluster_codes
 from .._checks.message import fail
 from .._types import FloatArray
 from ..bins import Bins
@@ -17,13 +17,14 @@ from ..evaluation import Evaluation
 from ..families.rows import some_rows
 from ..front_door import Gathered, gather, most_entropy
 from ..inference.calibration import calibration_test, cluster_sums, cluster_test, generator
+from ..inference.curves import Curve
 from ..inference.evidence import evidence
 from ..inference.intervals import Bounds, bounds_from_sums
 from ..inference.tempered import tempered
 from ..table import Table
 from .batch import Batch, join_batches
 
-__all__ = ["DRAWN", "MAX_KEYS", "THREADS", "Limits", "Totals", "from_sums", "swept"]
+__all__ = ["DRAWN", "MAX_KEYS", "THREADS", "Implied", "Limits", "Totals", "from_sums", "swept"]
 
 MAX_KEYS = 1_000_000  # groups, or clusters
 DRAWN = 100_000  # rows of which the temperature is estimated: it is then known to a percent
@@ -36,6 +37,15 @@ class Limits(NamedTuple):
     threshold: float
     max_temperature: float
     level: float
+
+
+class Implied(NamedTuple):
+    """An inverse temperature, its one-sided bounds at every level, and the method."""
+
+    beta: float
+    low: Curve
+    high: Curve
+    method: str
 
 
 @final
@@ -69,7 +79,7 @@ def _part(batch: Batch, edges: tuple[Bins, str] | None) -> tuple[Gathered, dict[
     """Return the sums of one batch, and those of its clusters."""
     found: dict[Hashable, FloatArray] = {}
     if batch.cluster is not None:
-        _, keys, codes = group_codes(batch.cluster, batch.predictions.n)
+        keys, codes = cluster_codes(batch.cluster, batch.predictions.n, batch.predictions.outcome)
         found = dict(zip(keys, cluster_sums(batch.predictions, codes, len(keys), batch.weight), strict=True))
     return gather(batch.predictions, batch.weight, edges, batch.by), found
 
@@ -133,7 +143,8 @@ def _draw(totals: Totals, batch: Batch, rng: np.random.Generator) -> None:
         totals.rate *= 0.5
 
 
-def from_sums(totals: Totals, limits: Limits) -> Evaluation:
+def from_sums(totals: Totals, limits: Limits, implied: Implied | None = None) -> Evaluation:
+    """Evaluate sums; the temperature is the one ``implied`` where it is given, else that of the rows drawn."""
     sums = totals.sums
     assert sums is not None
     units = None
@@ -144,7 +155,7 @@ def from_sums(totals: Totals, limits: Limits) -> Evaluation:
         test = calibration_test(sums.summary)
     found = bounds_from_sums(sums.summary, units)
     if units is None:
-        found = _with_drawn_temperature(found, totals.drawn)
+        found = _with_temperature(found, _drawn_temperature(totals.drawn) if implied is None else implied)
     return Evaluation(
         totals.family,
         totals.dimension,
@@ -157,8 +168,12 @@ def from_sums(totals: Totals, limits: Limits) -> Evaluation:
     )
 
 
-def _with_drawn_temperature(found: Bounds, drawn: Batch | None) -> Bounds:
+def _with_temperature(found: Bounds, implied: Implied) -> Bounds:
+    beta, low, high, method = implied
+    return replace(found, beta=beta, beta_low=low, beta_high=high, beta_method=method)
+
+
+def _drawn_temperature(drawn: Batch | None) -> Implied:
     assert drawn is not None
     rows = evidence(tempered(drawn.predictions, drawn.weight), generator(None))
-    method = f"{rows.method}, on {drawn.predictions.n} rows drawn at random"
-    return replace(found, beta=rows.beta, beta_low=rows.low, beta_high=rows.high, beta_method=method)
+    return Implied(rows.beta, rows.low, rows.high, f"{rows.method}, on {drawn.predictions.n} rows drawn at random")
