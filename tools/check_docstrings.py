@@ -18,6 +18,7 @@ MODULES = (
     "safecal",
     "safecal.compat.torchmetrics",
     "safecal.engines.batches",
+    "safecal.engines.frames",
     "safecal.engines.torch",
     "safecal.monitor",
     "safecal.plot",

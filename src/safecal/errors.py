@@ -22,6 +22,7 @@
         ├── DocumentError              a JSON document that safecal did not write
         ├── FileError                  a file that cannot be read or written
         │   └── UnreachableError       a model or a data set that could not be fetched
+        ├── EngineError                a cluster lost its workers, or was closed
         └── MissingExtraError          an optional library is not installed
 """
 
@@ -33,6 +34,7 @@ __all__ = [
     "DocumentError",
     "DtypeError",
     "EmptyError",
+    "EngineError",
     "FileError",
     "FormError",
     "InputError",
@@ -135,6 +137,13 @@ class UnreachableError(FileError):
     """A model or a data set could not be fetched from the Hugging Face hub.
 
     The message names it, and how to point at a local copy.
+    """
+
+
+class EngineError(SafecalError):
+    """A cluster did not finish: its workers were lost too often, or lack something, or it was closed.
+
+    The message says what the cluster said, and one move to make. Nothing is wrong with the rows.
     """
 
 

@@ -15,15 +15,15 @@ from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..front_door import evaluate_predictions
-from ..tabulate import binned_values, bins_for
+from ..tabulate import bins_for
 from .batch import Batch, join_batches
+from .quantiles import count
 from .totals import MAX_KEYS, Limits, from_sums, swept
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches"]
 
 MAX_ROWS = 1_000_000
 MAX_VALUES = 30_000_000  # rows times classes that are held at once
-_CELLS = 1 << 20  # of the grid on which quantiles are found
 
 
 def evaluate_batches(
@@ -100,7 +100,9 @@ def evaluate_batches(
         if once:
             hint = "save the rows to a file first, or leave out the strategy."
             raise fail(OptionError, "strategy", 'cannot be "quantile" for rows that can be read only once', hint=hint)
-        edges = _quantiles(whole_stream, bins, bin_on)
+        grid = count(whole_stream, bin_on)
+        assert grid is not None
+        edges = grid.bins(bins)
         whole_stream = chain(batches())
     elif bins is not None:
         edges = bins_for(held[0].predictions, bins, bin_on, strategy)
@@ -120,23 +122,3 @@ def _hold(stream: Iterator[Batch], max_rows: int) -> list[Batch]:
     if not held:
         raise fail(ShapeError, "batches", "must hold at least one batch", got="none")
     return held
-
-
-def _quantiles(stream: Iterable[Batch], bins: int, bin_on: str | None) -> tuple[Bins, str]:
-    """Find the edges of quantile bins on a fine grid, in a pass of its own."""
-    counts = np.zeros(_CELLS, dtype=np.int64)
-    low = high = 0.0
-    on = ""
-    for batch in stream:
-        if not on:
-            on = bins_for(batch.predictions, 1, bin_on, "uniform")[1]
-            low, high = batch.predictions.bin_range(on)
-        for scored in batch.predictions.blocks():
-            place = (binned_values(scored, on) - low) / (high - low) * _CELLS
-            counts += np.bincount(np.clip(place.astype(np.intp), 0, _CELLS - 1), minlength=_CELLS)
-    below = np.cumsum(counts)
-    wanted = below[-1] * np.arange(1, bins) / bins
-    cells = np.unique(np.searchsorted(below, wanted, side="left") + 1)
-    cells = cells[(cells > 0) & (cells < _CELLS)]
-    inner = low + cells / _CELLS * (high - low)
-    return Bins.from_edges([low, *inner.tolist(), high]), on

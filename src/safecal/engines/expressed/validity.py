@@ -1,0 +1,242 @@
+"""Which rows of a frame break a rule, as expressions: the same in every engine.
+
+Engines disagree about NaN: some take it for the largest number, some for a missing value. So missing values are told
+apart first and replaced by a harmless number, and only then compared. A frame with a bad row is refused as `evaluate`
+refuses it: the check of the core sees the values that break the rule, and the engine counts their rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from ..._checks.classes import binary_outcomes, probabilities, real_logits
+from ..._checks.columns import cluster_codes, weights
+from ..._checks.message import fail
+from ..._checks.states import spread_column, state_columns
+from ..._types import AnyArray
+from ...errors import DtypeError, InputError
+from ..columns import Columns
+from ..libraries import narwhals
+
+__all__ = ["Flagged", "flag"]
+
+_LEAST, _MOST = 1e-75, 1e75  # weights between them have cubes that are floats
+_AFTER = ("weight", "cluster")  # columns that are looked at after the predictions and their outcomes
+_LABELS = 8  # distinct labels that are asked for: three are too many
+
+
+class Rule(NamedTuple):
+    """A rule that a column may break, and the check of the core that refuses it; ``broken`` None is a missing value."""
+
+    name: str
+    column: str
+    check: Callable[[AnyArray], Any]
+    broken: Any = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """A lazy frame with a flag for every rule, and the means to refuse it."""
+
+    frame: Any
+    rules: tuple[Rule, ...]
+    fills: dict[str, float]
+    naming: InputError | None  # what is wrong with labels that are names, if anything is
+
+    @property
+    def rows(self) -> Any:
+        """The rows, with ``bad`` 1 and harmless values where a rule is broken."""
+        nw = narwhals()
+        broken = nw.col(self.rules[0].name)
+        for rule in self.rules[1:]:
+            broken = broken | nw.col(rule.name)
+        frame = self.frame.with_columns(bad=_number(broken))
+        broken = nw.col("bad") == 1.0
+        return frame.with_columns(
+            **{name: nw.when(broken).then(nw.lit(fill)).otherwise(nw.col(name)) for name, fill in self.fills.items()}
+        )
+
+    def refuse(self, n: int) -> None:
+        """Raise for the first rule that one of ``n`` rows breaks."""
+        nw = narwhals()
+        columns: dict[str, Any] = {}
+        for rule in self.rules:
+            broken = nw.col(rule.name)
+            columns[rule.name] = _number(broken)
+            if rule.broken is not None:
+                columns |= {f"{rule.name}_{end}": nw.when(broken).then(nw.col(rule.column)) for end in ("min", "max")}
+        wanted = [getattr(nw.col(name), name[-3:] if name[-4:] in ("_min", "_max") else "sum")() for name in columns]
+        found = self.frame.select(**columns).select(*wanted).collect("pyarrow").to_dict(as_series=False)
+        for rule in self.rules:
+            if rule.column in _AFTER and self.naming is not None:
+                raise self.naming
+            count = int(found[rule.name][0] or 0)
+            if count:
+                ends = [np.nan] if rule.broken is None else [found[f"{rule.name}_{end}"][0] for end in ("min", "max")]
+                raise _counted(rule.check, np.array(ends), (count, n))
+        if self.naming is not None:
+            raise self.naming
+
+
+def _number(condition: Any) -> Any:
+    nw = narwhals()
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+
+
+def _counted(check: Callable[[AnyArray], Any], values: AnyArray, count: tuple[int, int] | None) -> InputError:
+    """Return the error of a check, with the rows that the engine counted."""
+    try:
+        check(values)
+    except InputError as error:
+        c = error.complaint
+        return fail(type(error), c.argument, c.rule, got=c.got, count=count, hint=c.hint)
+    raise AssertionError(f"an engine and the core disagree about {values}")
+
+
+def _numeric(schema: Any, name: str, argument: str) -> Any:
+    """Return a column as float64."""
+    nw = narwhals()
+    kind = schema[name]
+    if not kind.is_numeric():
+        rule = f"must be numbers in column {name!r}"
+        raise fail(DtypeError, argument, rule, got=f"type {kind}", hint="is it the right column?")
+    return nw.col(name).cast(nw.Float64)
+
+
+def flag(frame: Any, columns: Columns) -> Flagged:
+    """Choose and name the columns of a lazy frame, and flag the rows that break a rule."""
+    nw = narwhals()
+    schema = frame.collect_schema()
+    chosen = {f"by{k}": nw.col(name) for k, name in enumerate(columns.by)}
+    naming = None
+    turned: dict[str, Any] = {}
+    if columns.form == "gaussian":
+        assert columns.spread is not None
+        form, spread = columns.spread
+        chosen["outcome"] = _numeric(schema, columns.y_true, "x_true")
+        chosen["value"] = _numeric(schema, columns.values[0], "mean")
+        chosen["spread"] = _numeric(schema, spread, form)
+        rules, fills = _state_rules(form), {"outcome": 0.5, "value": 0.5, "spread": 1.0}
+    else:
+        chosen["value"] = _numeric(schema, columns.values[0], columns.form)
+        chosen["outcome"], turned["outcome"], plain = _outcome(schema[columns.y_true], columns)
+        if not plain:
+            naming = _naming(frame, chosen["outcome"], columns)
+        rules, fills = _class_rules(columns.form, plain), {"value": 0.5, "outcome": 0.0}
+    if columns.sample_weight is not None:
+        chosen["weight"] = _numeric(schema, columns.sample_weight, "sample_weight")
+        rules, fills = rules + _weight_rules(), fills | {"weight": 1.0}
+    if columns.cluster is not None:
+        chosen["cluster"] = nw.col(columns.cluster)
+        rules = (*rules, Rule("cluster_missing", "cluster", lambda a: cluster_codes(a.astype(object), len(a))))
+    frame = frame.select(**chosen)
+    numbers = {name for name in fills if name not in turned}
+    missing = [rule for rule in rules if rule.broken is None]
+    if columns.cluster is not None and schema[columns.cluster].is_float():
+        numbers.add("cluster")
+    flags = {r.name: _missing(nw.col(r.column), r.column in numbers) for r in missing}
+    frame = frame.with_columns(**flags)
+    whole = {
+        name: nw.when(nw.col(f"{name}_missing")).then(nw.lit(fill)).otherwise(turned.get(name, nw.col(name)))
+        for name, fill in fills.items()
+    }
+    frame = frame.with_columns(**whole)
+    broken = {rule.name: rule.broken for rule in rules if rule.broken is not None}
+    frame = frame.with_columns(**broken) if broken else frame
+    return Flagged(frame, rules, fills, naming)
+
+
+def _missing(column: Any, number: bool) -> Any:
+    return column.is_null() | column.is_nan() if number else column.is_null()
+
+
+def _outcome(kind: Any, columns: Columns) -> tuple[Any, Any, bool]:
+    """Return the outcomes, the expression that turns them into 1 and 0, and whether they are plain numbers."""
+    nw = narwhals()
+    column, outcome, label = nw.col(columns.y_true), nw.col("outcome"), columns.pos_label
+    if kind.is_numeric() and label is None:
+        column = column.cast(nw.Float64)
+        return column, outcome, True
+    if kind == nw.Boolean:
+        truth = True if label is None else bool(label)
+        return column, _number(outcome if truth else ~outcome), label is None
+    if kind.is_numeric():
+        column = column.cast(nw.Float64)
+        same = outcome == (float(label) if isinstance(label, int | float | np.number) else np.inf)
+        return nw.when(column.is_nan()).then(None).otherwise(column), _number(same), False
+    if kind in (nw.Categorical, nw.Enum):
+        column = column.cast(nw.String)
+    elif kind != nw.String:
+        rule = f"must be numbers, text, or true and false in column {columns.y_true!r}"
+        raise fail(DtypeError, "y_true", rule, got=f"type {kind}", hint="is it the right column?")
+    return column, _number(outcome == (label if isinstance(label, str) else "")), False
+
+
+def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
+    """Tell what is wrong with labels that are names."""
+    nw = narwhals()
+    distinct = frame.select(outcome=column).filter(~nw.col("outcome").is_null()).unique().head(_LABELS)
+    labels = np.array(distinct.collect("pyarrow")["outcome"].to_list())
+    if not labels.size:
+        return None
+    try:
+        binary_outcomes(labels, len(labels), columns.form, columns.pos_label)
+    except InputError as error:
+        c = error.complaint
+        return fail(type(error), c.argument, c.rule, got=c.got, hint=c.hint)
+    return None
+
+
+def _class_rules(form: str, plain: bool) -> tuple[Rule, ...]:
+    nw = narwhals()
+    value, outcome = nw.col("value"), nw.col("outcome")
+
+    def label(a: AnyArray) -> Any:
+        return binary_outcomes(a, len(a), form)
+
+    if form == "y_prob":
+        rules = [
+            Rule("value_missing", "value", lambda a: probabilities(a, form)),
+            Rule("value_range", "value", lambda a: probabilities(a, form), (value < 0.0) | (value > 1.0)),
+        ]
+    else:
+        rules = [Rule("value_missing", "value", lambda a: real_logits(a, form))]
+    rules.append(Rule("outcome_missing", "outcome", label))
+    if plain:
+        rules.append(Rule("outcome_label", "outcome", label, (outcome != 0.0) & (outcome != 1.0)))
+    return tuple(rules)
+
+
+def _state_rules(form: str) -> tuple[Rule, ...]:
+    nw = narwhals()
+
+    def infinite(name: str) -> Any:
+        return nw.col(name).abs() == np.inf
+
+    checks: dict[str, Callable[[AnyArray], Any]] = {
+        "outcome": lambda a: state_columns(a, np.zeros(len(a))),
+        "value": lambda a: state_columns(np.zeros(len(a)), a),
+        "spread": lambda a: spread_column(a, form, a.shape),
+    }
+    rules = []
+    for name, check in checks.items():
+        rules.append(Rule(f"{name}_missing", name, check))
+        rules.append(Rule(f"{name}_infinite", name, check, infinite(name)))
+    return (*rules, Rule("spread_range", "spread", checks["spread"], ~(nw.col("spread") > 0.0)))
+
+
+def _weight_rules() -> tuple[Rule, ...]:
+    w = narwhals().col("weight")
+
+    def check(a: AnyArray) -> Any:
+        return weights(a, len(a))
+
+    return (
+        Rule("weight_missing", "weight", check),
+        Rule("weight_infinite", "weight", check, w.abs() == np.inf),
+        Rule("weight_negative", "weight", check, w < 0.0),
+        Rule("weight_range", "weight", check, (w > 0.0) & ((w < _LEAST) | (w > _MOST))),
+    )

@@ -1,0 +1,242 @@
+"""The front door for dataframes: columns are named, and the engine that holds them does the work."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from .._checks.classes import class_shape, clip_value
+from .._checks.columns import fraction, positive, whole_number
+from .._checks.message import Complaint, fail, show
+from .._checks.states import one_spread
+from ..bins import Bins
+from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
+from ..evaluation import Evaluation
+from .arrow import library
+from .columns import Columns
+from .expressed.pipeline import express
+from .expressed.queries import collected
+from .libraries import narwhals
+from .partitions.front import evaluate_partitions
+from .totals import Limits
+
+__all__ = ["evaluate_frame"]
+
+EXPRESSED = ("duckdb", "_duckdb", "ibis", "pyspark")  # engines that run the row formulas themselves, not in Python
+
+
+def evaluate_frame(
+    frame: Any,
+    *,
+    y_true: str = "y_true",
+    y_prob: str | Sequence[str] | None = None,
+    logits: str | Sequence[str] | None = None,
+    x_true: str | None = None,
+    mean: str | None = None,
+    std: str | None = None,
+    var: str | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    bins: int | Bins | str | None = "auto",
+    bin_on: str | None = None,
+    strategy: str = "uniform",
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = None,
+    sample_weight: str | None = None,
+    clip: float | None = None,
+    threshold: float = 0.1,
+    max_temperature: float = 1.5,
+    level: float = 0.95,
+    max_rows: int = 1_000_000,
+) -> Evaluation:
+    """Evaluate predictions that lie in the columns of a dataframe, of any size.
+
+    Up to ``max_rows`` rows the result is that of `evaluate`. Beyond, metrics and tables are those of all rows, and
+    tests and intervals come from their sums. DuckDB, Spark and Ibis then sum predictions of two classes and scalar
+    Gaussians themselves, by an expression; everything else passes through the kernel a batch or a partition at a time.
+
+    Parameters
+    ----------
+    frame : DataFrame, LazyFrame, Table or relation
+        Of pandas, Polars, PyArrow, DuckDB, PySpark, Dask or Ibis. Lazy ones stay lazy.
+    y_true : str, default "y_true"
+        The column of outcomes. For two classes 0 or 1, or any two labels with ``pos_label``; for more the number of the
+        class, or one of ``labels``.
+    y_prob : str or sequence of str
+        The column of probabilities of the positive class; or one column a class; or one column of lists.
+    logits : str or sequence of str
+        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+    x_true, mean : str
+        The columns of true states and of their estimates, for scalar Gaussians.
+    std, var : str
+        The column of standard deviations, or of variances.
+    pos_label : object, optional
+        The label of the positive class, for one column.
+    labels : sequence, optional
+        The names of the classes, in the order of the columns.
+    bins : int, Bins, None or "auto", default "auto"
+        The bins of the table; None for no table. By default ten for classifiers, none for Gaussians.
+    bin_on : {"probability", "confidence", "entropy"}, optional
+        What rows are binned on.
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of equal width, or of about equally many rows.
+    by : str or sequence of str, optional
+        The columns to group by. Missing values form a group of their own.
+    cluster : str, optional
+        The column of clusters: rows that depend on each other share one.
+    sample_weight : str, optional
+        The column of weights.
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
+    threshold, max_temperature, level : float
+        The limits of the verdict and the level of its intervals, as in `evaluate`.
+    max_rows : int, default 1_000_000
+        Rows that are brought into memory.
+
+    Returns
+    -------
+    Evaluation
+        Its intervals, its test and its temperature name the method that was used.
+
+    See Also
+    --------
+    evaluate : Arrays.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from safecal.engines.frames import evaluate_frame
+    >>> frame = pl.DataFrame({"sick": [0, 1, 1, 0, 1], "risk": [0.2, 0.7, 0.9, 0.6, 0.8], "site": [1, 1, 2, 2, None]})
+    >>> result = evaluate_frame(frame.lazy(), y_true="sick", y_prob="risk", by="site")
+    >>> round(result.ecd, 4), result.groups.keys
+    (-0.157, (1, 2, None))
+    """
+    limits = Limits(
+        positive(threshold, "threshold"), positive(max_temperature, "max_temperature"), fraction(level, "level")
+    )
+    whole_number(max_rows, "max_rows", 0)
+    if library(frame) == "narwhals":
+        frame = frame.to_native()
+    columns = _columns(
+        {"y_prob": y_prob, "logits": logits, "mean": mean},
+        {"y_true": y_true, "x_true": x_true, "std": std, "var": var, "cluster": cluster},
+        by,
+        sample_weight,
+        {"pos_label": pos_label, "labels": labels, "clip": clip},
+    )
+    _there(frame, columns)
+    gaussian = columns.form == "gaussian"
+    if isinstance(bins, str) and bins == "auto":
+        bins = None if gaussian and bin_on is None and strategy == "uniform" else 10
+    try:
+        lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile")
+        if lazy is not None and rows > max_rows:
+            return express(lazy, columns, rows).evaluate(bins, bin_on, strategy, limits)
+        return evaluate_partitions(
+            frame, columns, bins=bins, bin_on=bin_on, strategy=strategy, max_rows=max_rows, **limits._asdict()
+        )
+    except InputError as error:
+        raise _in_words_of_the_frame(error, columns) from error.__cause__
+
+
+def _columns(
+    forms: dict[str, Any],
+    names: dict[str, str | None],
+    by: str | Sequence[str] | None,
+    sample_weight: str | None,
+    options: dict[str, Any],
+) -> Columns:
+    """Return which column is what; exactly one form of prediction."""
+    given = [name for name, value in forms.items() if value is not None]
+    if len(given) != 1:
+        raise fail(
+            FormError, "y_prob", "or `logits` or `mean` must name the predictions, exactly one of them",
+            got=" and ".join(f"`{name}`" for name in given) or "none",
+            hint="`y_prob=` for probabilities, `logits=` for log-odds, `mean=` with `std=` or `var=` for Gaussians.",
+        )  # fmt: skip
+    form = given[0]
+    values = (forms[form],) if isinstance(forms[form], str) else tuple(forms[form])
+    if len(values) < 2 and not isinstance(forms[form], str):
+        hint = "for two classes pass the name alone; for a column of lists, too."
+        raise fail(ShapeError, form, "must name two columns or more, where it is a list", got=show(list(values)),
+                   hint=hint)  # fmt: skip
+    groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    if form != "mean":
+        for name in ("x_true", "std", "var"):
+            if names[name] is not None:
+                raise fail(OptionError, name, "belongs to Gaussians, with `mean=`", got=f"`{form}`")
+        labels = None if options["labels"] is None else tuple(options["labels"])
+        y_true = _text(names["y_true"], "y_true")
+        return Columns(
+            y_true, values, form, None, groups, names["cluster"], sample_weight, options["pos_label"], labels,
+            clip_value(options["clip"], form, 2),
+        )  # fmt: skip
+    for name, value in options.items():
+        if value is not None:
+            raise fail(OptionError, name, "belongs to classifiers", got="`mean`")
+    spread = one_spread({"cov": None, "chol": None, "precision": None} | {k: names[k] for k in ("std", "var")})
+    x_true = _text(names["x_true"], "x_true")
+    return Columns(x_true, values, "gaussian", (spread[0], str(spread[1])), groups, names["cluster"], sample_weight)
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise fail(FormError, name, "must name a column", got=show(value))
+    return value
+
+
+def _there(frame: Any, columns: Columns) -> None:
+    """Refuse columns that do not exist."""
+    kind = library(frame)
+    if kind == "pyarrow":
+        there = list(frame.schema.names)
+    elif kind == "polars" and hasattr(frame, "collect_schema"):
+        there = frame.collect_schema().names()
+    elif hasattr(frame, "columns"):
+        there = list(frame.columns)
+    else:
+        raise fail(
+            DtypeError, "frame", "must be a dataframe", got=type(frame).__name__,
+            hint="pandas, Polars, PyArrow, DuckDB, PySpark, Dask and Ibis frames are; for arrays use `evaluate`.",
+        )  # fmt: skip
+    for name in columns.names:
+        if name not in there:
+            near = get_close_matches(str(name), [str(column) for column in there], n=3)
+            some = ", ".join(map(repr, near or there[:10])) + (", ..." if not near and len(there) > 10 else "")
+            hint = f"{'did you mean' if near else 'there are'} {some}{'?' if near else '.'}"
+            raise fail(OptionError, "frame", f"must have the column {name!r}", got="none of that name", hint=hint)
+
+
+def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
+    """Return the lazy frame and its rows, where its engine can do the work; else None."""
+    if len(columns.values) > 1 or (library(frame) not in EXPRESSED and not anyway):
+        return None, 0
+    nw = narwhals()
+    known = nw.from_native(frame, pass_through=True)
+    if not isinstance(known, nw.DataFrame | nw.LazyFrame):
+        return None, 0
+    lazy = known.lazy()
+    if lazy.collect_schema()[columns.values[0]].is_nested():
+        return None, 0
+    if columns.form != "gaussian":
+        class_shape(np.zeros(1), columns.form, columns.pos_label, columns.labels)
+    return lazy, int(collected(lazy.select(n=nw.len()))["n"][0])
+
+
+def _in_words_of_the_frame(error: InputError, columns: Columns) -> InputError:
+    """Name the column where the message names the argument."""
+    complaint: Complaint | None = error.complaint
+    if complaint is None or "column" in complaint.rule:
+        return error
+    names = {"y_true": columns.y_true, "x_true": columns.y_true, "cluster": columns.cluster}
+    names["sample_weight"] = columns.sample_weight
+    if len(columns.values) == 1:
+        names |= {columns.form: columns.values[0], "mean": columns.values[0]}
+    if columns.spread is not None:
+        names[columns.spread[0]] = columns.spread[1]
+    name = names.get(complaint.argument)
+    if name is None:
+        return error
+    c = complaint
+    return fail(type(error), name, c.rule, got=c.got, place=c.place, count=c.count, hint=c.hint)

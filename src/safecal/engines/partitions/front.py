@@ -1,0 +1,216 @@
+"""Frames of any library and size: batches of one machine, or partitions of a cluster, through the same kernel."""
+
+from collections.abc import Generator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+from ..._checks.columns import fraction, positive
+from ..._checks.message import fail
+from ...bins import Bins
+from ...errors import EmptyError, InputError, WeightError
+from ...evaluation import Evaluation
+from ...families.bernoulli import bernoulli
+from ...families.categorical import categorical
+from ...families.gaussian import gaussian
+from ...families.predictions import Predictions
+from ...front_door import evaluate_predictions
+from ...table import Table
+from ...tabulate import bins_for
+from .. import batches, totals
+from ..arrow import cut, library, once, tables
+from ..batch import Batch
+from ..batches import evaluate_batches
+from ..columns import Columns, batch, pyarrow
+from ..quantiles import Grid, refuse_unbounded
+from ..totals import Limits, from_sums
+from .checked import Checked, one_other_label
+from .cluster import Cluster
+from .parts import Part
+from .workers import Task
+
+__all__ = ["evaluate_partitions", "fetch"]
+
+
+def evaluate_partitions(
+    frame: Any,
+    columns: Columns,
+    *,
+    bins: int | Bins | str | None = "auto",
+    bin_on: str | None = None,
+    strategy: str = "uniform",
+    threshold: float = 0.1,
+    max_temperature: float = 1.5,
+    level: float = 0.95,
+    max_rows: int = 1_000_000,
+) -> Evaluation:
+    """Evaluate the rows of a frame, a batch or a partition at a time.
+
+    Frames of one machine are read as a stream. Partitions of Spark and Dask are summed where they lie; their sums, and
+    about a hundred thousand rows drawn at random, come back. Up to ``max_rows`` the result is that of `evaluate`.
+
+    Parameters
+    ----------
+    frame : DataFrame, LazyFrame, Table, RecordBatchReader, Dataset or relation
+        Of pandas, Polars, PyArrow, DuckDB, Ibis, PySpark or Dask.
+    columns : Columns
+        What is where.
+    bins : int, Bins, "auto" or None, default "auto"
+        The bins of the table: by default ten for classifiers and none for Gaussians.
+    bin_on : {"probability", "confidence", "entropy"}, optional
+        What rows are binned on.
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of equal width, or of about equally many rows.
+    threshold, max_temperature, level : float
+        As in `evaluate`.
+    max_rows : int, default 1_000_000
+        Rows that are held in memory.
+
+    Returns
+    -------
+    Evaluation
+        Its intervals, its test and its temperature name the method that was used.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from safecal.engines.columns import Columns
+    >>> from safecal.engines.partitions import evaluate_partitions
+    >>> table = pa.table({"kind": [0, 2, 1], "p": [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3]]})
+    >>> round(evaluate_partitions(table, Columns("kind", ("p",), "y_prob")).ecd, 4)
+    -0.3445
+    """
+    limits = Limits(
+        positive(threshold, "threshold"), positive(max_temperature, "max_temperature"), fraction(level, "level")
+    )
+    if isinstance(bins, str) and bins == "auto":
+        wanted = columns.form != "gaussian" or bin_on is not None or strategy != "uniform"
+        bins = 10 if wanted else None
+    bin_options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy}
+    cluster = _cluster(frame)
+    if cluster is None:
+        with ExitStack() as streams:
+            found = evaluate_batches(
+                lambda: streams.enter_context(closing(_stream(frame, columns))),
+                **bin_options, **limits._asdict(), max_rows=max_rows, once=once(frame),
+            )  # fmt: skip
+        return _finished(found)
+    rows, width = cluster.size(columns)
+    if rows == 0:
+        raise _nothing()
+    if rows <= max_rows and rows * width <= batches.MAX_VALUES:
+        whole = fetch(frame, columns)
+        return evaluate_predictions(
+            whole.predictions, **bin_options, by=whole.by, cluster=whole.cluster, sample_weight=whole.weight,
+            **limits._asdict(),
+        )  # fmt: skip
+    edges = None
+    if bins is not None:
+        edges = _edges(cluster, columns, _example(columns, width), bins, bin_on, strategy)
+    rate = min(1.0, totals.DRAWN / rows, batches.MAX_VALUES / (rows * width))
+    part = cluster.answer(Task(columns, edges, rate))
+    assert isinstance(part, Part)
+    one_other_label(columns, part.others)
+    return _finished(from_sums(part.totals(columns, rate), limits))
+
+
+def fetch(frame: Any, columns: Columns) -> Batch:
+    """Bring all rows of the columns that are needed into memory, and check them.
+
+    Parameters
+    ----------
+    frame : DataFrame, LazyFrame, Table, RecordBatchReader, Dataset or relation
+        Of pandas, Polars, PyArrow, DuckDB, Ibis, PySpark or Dask.
+    columns : Columns
+        What is where.
+
+    Returns
+    -------
+    Batch
+        The rows, in the order of the frame and its partitions.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from safecal.engines.columns import Columns
+    >>> from safecal.engines.partitions import fetch
+    >>> fetch(pa.table({"y": [1, 0], "p": [0.9, 0.4]}), Columns("y", ("p",), "y_prob")).predictions.n
+    2
+    """
+    cluster = _cluster(frame)
+    if cluster is not None:
+        whole = cluster.table(columns.names)
+    else:
+        found = list(cut(tables(frame, columns.names), columns.values))
+        whole = pyarrow().concat_tables(found, promote_options="permissive") if found else None
+    if whole is None or whole.num_rows == 0:
+        raise _nothing()
+    return batch(columns, whole)
+
+
+def _cluster(frame: Any) -> Cluster | None:
+    name = library(frame)
+    if name == "pyspark":
+        from .spark import Spark
+
+        return Spark(frame)
+    if name in ("dask", "dask_expr"):
+        from .dask import Dask
+
+        return Dask(frame)
+    return None
+
+
+def _stream(frame: Any, columns: Columns) -> Generator[Batch, None, None]:
+    """Yield checked batches of a frame of one machine."""
+    nothing = True
+    for _, found in Checked(columns, cut(tables(frame, columns.names), columns.values)):
+        nothing = False
+        yield found
+    if nothing:
+        raise _nothing()
+
+
+def _nothing() -> InputError:
+    return fail(EmptyError, "frame", "must have at least one row", got="none")
+
+
+def _example(columns: Columns, classes: int) -> Predictions:
+    """Return one row of the family and the number of classes, for what does not depend on values."""
+    if columns.form == "gaussian":
+        return gaussian([0.0], [0.0], std=1.0)
+    return bernoulli([0], [0.5]) if classes == 1 else categorical([0], [[1.0 / classes] * classes])
+
+
+def _edges(
+    cluster: Cluster, columns: Columns, example: Predictions, bins: int | Bins | str, bin_on: str | None, strategy: str
+) -> tuple[Bins, str]:
+    """Return the bins; those of quantiles take a pass of their own."""
+    if isinstance(bins, Bins) or strategy != "quantile":
+        return bins_for(example, bins, bin_on, strategy)
+    refuse_unbounded(example)
+    bins_for(example, bins, bin_on, "uniform")  # refuses what no partition need be asked about
+    grid = cluster.answer(Task(columns, quantiles=True, bin_on=bin_on))
+    assert isinstance(grid, Grid)
+    return grid.bins(int(bins))
+
+
+def _finished(found: Evaluation) -> Evaluation:
+    """Refuse weights that are all zero, and put the groups in the order that `evaluate` gives them."""
+    if found.summary.weight == 0.0:
+        raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{found.summary.n} zeros")
+    return found if found.groups is None else replace(found, groups=_in_order(found.groups))
+
+
+def _in_order(groups: Table) -> Table:
+    pairs = list(groups.items())
+    try:
+        pairs.sort(key=lambda pair: _rank(pair[0]))
+    except TypeError:  # keys of mixed types have no order: keep that of first appearance
+        return groups
+    return Table(groups.name, tuple(k for k, _ in pairs), tuple(s for _, s in pairs), None, groups.top_label)
+
+
+def _rank(key: Any) -> Any:
+    """Put missing keys last."""
+    return tuple(map(_rank, key)) if isinstance(key, tuple) else (key is None, 0 if key is None else key)

@@ -1,0 +1,550 @@
+"""Frames of every engine: the same sums, the same refusals."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import safecal
+from safecal import Bins, Evaluation, Summary
+from safecal.engines import totals
+from safecal.engines.batches import evaluate_batches
+from safecal.errors import (
+    BinsError,
+    DtypeError,
+    EmptyError,
+    FormError,
+    LabelError,
+    MissingExtraError,
+    MissingValueError,
+    OptionError,
+    RangeError,
+    ShapeError,
+    WeightError,
+)
+from safecal.front_door import evaluate_predictions, gather
+from safecal.histogram import _cells
+from safecal.inference.calibration import calibration_test, cluster_sums, generator
+from safecal.inference.evidence import evidence
+from safecal.inference.tempered import tempered
+from safecal.tabulate import bins_for
+
+nw = pytest.importorskip("narwhals")
+pa = pytest.importorskip("pyarrow")
+
+from safecal.engines.columns import Columns, batch  # noqa: E402
+from safecal.engines.expressed.atoms import gaussian_temperature  # noqa: E402
+from safecal.engines.expressed.cells import cell_number  # noqa: E402
+from safecal.engines.expressed.formulas import log1p, one_minus_exp  # noqa: E402
+from safecal.engines.expressed.pipeline import express  # noqa: E402
+from safecal.engines.expressed.queries import collected  # noqa: E402
+from safecal.engines.frames import evaluate_frame  # noqa: E402
+from safecal.engines.totals import Implied, Limits  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+LIMITS = Limits(0.1, 1.5, 0.95)
+
+
+def _pandas(table: Any) -> Any:
+    pytest.importorskip("pandas")
+    return table.to_pandas()
+
+
+def _polars(table: Any) -> Any:
+    return pytest.importorskip("polars").from_arrow(table)
+
+
+def _duckdb(table: Any) -> Any:
+    return pytest.importorskip("duckdb").from_arrow(table)
+
+
+def _ibis(table: Any) -> Any:
+    pytest.importorskip("duckdb")
+    return pytest.importorskip("ibis").memtable(table)
+
+
+def _dask(table: Any) -> Any:
+    return pytest.importorskip("dask.dataframe").from_pandas(table.to_pandas(), npartitions=3)
+
+
+QUICK: dict[str, Callable[[Any], Any]] = {
+    "pandas": _pandas,
+    "polars": _polars,
+    "polars-lazy": lambda table: _polars(table).lazy(),
+    "pyarrow": lambda table: table,
+    "duckdb": _duckdb,
+    "ibis": _ibis,
+}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql")
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = (
+            sql.SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture(
+    params=[*QUICK, pytest.param("dask", marks=pytest.mark.slow), pytest.param("spark", marks=pytest.mark.slow)]
+)
+def engine(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Turn an Arrow table into a frame of an engine."""
+    if request.param == "spark":
+        session = request.getfixturevalue("spark")
+        return lambda table: session.createDataFrame(table)
+    return QUICK.get(request.param, _dask)
+
+
+def _table() -> Any:
+    rng = np.random.default_rng(7)
+    n = 4000
+    z = rng.normal(0, 2, n)
+    y = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+    p = 1 / (1 + np.exp(-z))
+    p[:100] = np.round(p[:100], 1)  # at the edges of bins
+    p[100:110], y[100:110] = 0.0, 0
+    p[110:120], y[110:120] = 1.0, 1
+    y[100] = 1  # an impossible outcome
+    p[120:126] = 0.5, 1e-310, 1e-20, 1 - 1e-16, 0.5 + 1e-12, np.nextafter(0.3, 0)
+    happened = y.copy()
+    z[:5], happened[:5] = np.inf, 1
+    z[5:8], happened[5:8] = -np.inf, 0
+    happened[5] = 1  # another one
+    z[8:16] = 800.0, -800.0, 1e-9, 0.0, 1e-200, 40.0, -1e200, 1e-17
+    happened[9] = 1
+    share = rng.random(n)
+    site = [None if u < 0.1 else f"site {int(u * 5)}" for u in share]
+    year = [None if u < 0.05 else 2000 + int(u * 4) for u in rng.random(n)]
+    return pa.table({
+        "y": y, "p": p, "happened": happened, "z": z, "site": site, "year": year,
+        "reading": [float("nan") if u < 0.2 else round(u, 1) for u in share],
+        "day": rng.integers(0, 40, n), "w": rng.random(n) * (rng.random(n) > 0.1),
+        "truth": happened.astype(bool), "name": ["sick" if k else "well" for k in happened],
+        "x": rng.normal(0, 1, n), "mu": rng.normal(0, 0.1, n), "sd": 0.5 + rng.random(n),
+    })  # fmt: skip
+
+
+TABLE = _table()
+FINITE = TABLE.filter(pa.compute.is_finite(TABLE["z"]))
+CASES: dict[str, tuple[Columns, Any, str | None]] = {
+    "probabilities": (Columns("y", ("p",), "y_prob", by=("site", "year")), 10, "probability"),
+    "confidence": (Columns("y", ("p",), "y_prob", by=("year",), sample_weight="w", clip=1e-3), 7, "confidence"),
+    "logits": (Columns("happened", ("z",), "logits", by=("site",)), 10, "entropy"),
+    "weighted logits": (Columns("happened", ("z",), "logits", sample_weight="w"), 10, "probability"),
+    "labels": (Columns("name", ("z",), "logits", by=("reading",), pos_label="sick"), None, None),
+    "edges": (Columns("truth", ("z",), "logits"), Bins.from_edges([-0.5, 0.1, 0.25, 0.9, 2.0]), "probability"),
+    "gaussian": (Columns("x", ("mu",), "gaussian", ("std", "sd"), by=("site",)), None, None),
+    "weighted gaussian": (
+        Columns("x", ("mu",), "gaussian", ("var", "sd"), by=("site",), sample_weight="w"),
+        None,
+        None,
+    ),
+}
+
+
+def _close(found: Summary, whole: Summary) -> None:
+    assert (found.n, found.n_impossible) == (whole.n, whole.n_impossible)
+    for field in fields(Summary):
+        a, b = getattr(found, field.name), getattr(whole, field.name)
+        assert (a is None) == (b is None), field.name
+        if a is not None and np.isfinite(b):
+            assert abs(a - b) <= 1e-12 * _terms(whole, field.name, b), field.name
+        elif a is not None:
+            assert a == b
+
+
+def _terms(whole: Summary, name: str, value: float) -> float:
+    """Return about what the terms of a sum are together, without their signs."""
+    if name in ("sum_excess", "sum_excess_weight2", "sum_excess_weight3", "sum_entropy"):
+        return whole.weight + abs(value)
+    return max(abs(value), 1e-300)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_sums_from_every_engine(engine: Callable[[Any], Any], case: str) -> None:
+    columns, bins, on = CASES[case]
+    rows = batch(columns, TABLE)
+    edges = None if bins is None else bins_for(rows.predictions, bins, on, "uniform")
+    whole = gather(rows.predictions, rows.weight, edges, rows.by)
+    work = express(nw.from_native(engine(TABLE)).lazy(), columns)
+    found, _ = work._gathered(collected(work.main(edges)), edges)
+    _close(found.summary, whole.summary)
+    assert found.n_certain == whole.n_certain
+    for table, other in ((found.bins, whole.bins), (found.groups, whole.groups)):
+        assert (table is None) == (other is None)
+        if table is not None and other is not None:
+            assert (table.name, table.keys, table.bins, table.top_label) == (
+                other.name, other.keys, other.bins, other.top_label
+            )  # fmt: skip
+            for a, b in zip(table.summaries, other.summaries, strict=True):
+                _close(a, b)
+    assert found.histogram.counts == pytest.approx(whole.histogram.counts, rel=1e-12, abs=1e-12)
+    assert found.histogram.sums == pytest.approx(whole.histogram.sums, rel=1e-12, abs=1e-12)
+
+
+def test_clusters_quantiles_and_the_whole_evaluation(engine: Callable[[Any], Any]) -> None:
+    frame = engine(FINITE)
+    columns = Columns("happened", ("z",), "logits", cluster="day", sample_weight="w")
+    whole = batch(columns, FINITE)
+    work = express(nw.from_native(frame).lazy(), columns)
+    found = work.evaluate(6, None, "quantile", LIMITS)
+    keys, codes = np.unique(whole.cluster, return_inverse=True)
+    units = work._clusters()
+    assert units is not None
+    assert list(units) == keys.tolist()
+    expected = cluster_sums(whole.predictions, codes, len(keys), whole.weight)
+    np.testing.assert_allclose(np.array(list(units.values())), expected, rtol=1e-12, atol=1e-12)
+    cut = [batch(columns, FINITE.slice(start, 1000)) for start in range(0, 4000, 1000)]
+    batched = evaluate_batches(lambda: cut, bins=6, strategy="quantile", max_rows=100)
+    assert found.bins is not None
+    assert batched.bins is not None
+    assert found.bins.keys == batched.bins.keys
+    assert [s.n for s in found.bins.summaries] == [s.n for s in batched.bins.summaries]
+    assert found.test.p_value == pytest.approx(batched.test.p_value, rel=1e-9)
+    assert found.interval.high == pytest.approx(batched.interval.high, rel=1e-9)
+    assert found.verdict.decision == batched.verdict.decision
+
+
+BAD: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], int]] = [
+    ("null", {"p": [None, 0.2]}, {}, MissingValueError, 2),
+    ("nan", {"p": [float("nan")]}, {}, MissingValueError, 1),
+    ("infinite", {"p": [float("inf"), 0.5]}, {}, RangeError, 1),
+    ("above", {"p": [1.0000001, 0.1, -0.2]}, {}, RangeError, 2),
+    ("percent", {"p": [30.0, 55.0]}, {}, RangeError, 2),
+    ("nan logit", {"p": [float("nan"), float("inf")]}, {"form": "logits"}, MissingValueError, 1),
+    ("label", {"y": [2, 1, 0, 3]}, {}, LabelError, 2),
+    ("no label", {"y": [None, 1]}, {}, MissingValueError, 1),
+    ("text", {"y": ["a", "b", "a", "b", "a"]}, {}, LabelError, 0),
+    ("three names", {"y": ["a", "b", "a", "c", "a"]}, {"pos_label": "a"}, LabelError, 0),
+    ("other kind", {}, {"pos_label": "a"}, LabelError, 0),
+    ("negative weight", {"w": [-1.0, 1.0, -2.0]}, {"sample_weight": "w"}, WeightError, 2),
+    ("nan weight", {"w": [float("nan")]}, {"sample_weight": "w"}, MissingValueError, 1),
+    ("infinite weight", {"w": [float("inf")]}, {"sample_weight": "w"}, RangeError, 1),
+    ("large weight", {"w": [1e80, 1.0]}, {"sample_weight": "w"}, RangeError, 1),
+    ("no weight", {"w": [0.0] * 5}, {"sample_weight": "w"}, WeightError, 0),
+    ("no cluster", {"c": ["a", None, "b"]}, {"cluster": "c"}, MissingValueError, 1),
+    ("one cluster", {"c": ["a"] * 5}, {"cluster": "c"}, ShapeError, 0),
+    ("text values", {"p": ["0.5"] * 5}, {}, DtypeError, 0),
+    ("infinite state", {"p": [float("inf")]}, {"form": "gaussian"}, RangeError, 1),
+    ("no state", {"y": [None, 0.5]}, {"form": "gaussian"}, MissingValueError, 1),
+    ("no spread", {"w": [0.0, -1.0]}, {"form": "gaussian"}, RangeError, 2),
+]
+
+
+def _evaluated(columns: Columns, table: Any) -> Evaluation:
+    rows = batch(columns, table)
+    return evaluate_predictions(
+        rows.predictions, by=rows.by, sample_weight=rows.weight, cluster=rows.cluster, bins=None
+    )
+
+
+@pytest.mark.parametrize(("change", "options", "error", "count"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+def test_bad_rows_are_refused_alike(
+    engine: Callable[[Any], Any], change: dict[str, Any], options: dict[str, Any], error: type[Exception], count: int
+) -> None:
+    data: dict[str, list[Any]] = {
+        "y": [0, 1, 1, 0, 1], "p": [0.2, 0.7, 0.9, 0.1, 0.4], "w": [1.0, 2.0, 0.0, 1.0, 3.0], "c": list("abcab")
+    }  # fmt: skip
+    for name, values in change.items():
+        data[name][: len(values)] = values
+        if name == "p" and count == 2 and values[0] is None:
+            data[name][4] = None
+    if change.get("y", [None])[0] == "a":
+        data["y"] = change["y"]
+    options = {"form": "y_prob", **options}
+    if options["form"] == "gaussian":
+        options["spread"] = ("std", "w")
+        data["w"] = [1.0 if w == 0.0 and "w" not in change else w for w in data["w"]]
+        data["w"][2] = 1.0
+    columns = Columns("y", ("p",), **options)
+    table = pa.table(data)
+    with pytest.raises(error) as core:
+        _evaluated(columns, table)
+    with pytest.raises(error) as found:
+        express(nw.from_native(engine(table)).lazy(), columns).evaluate(None, None, "uniform", LIMITS)
+    a, b = core.value.complaint, found.value.complaint  # type: ignore[attr-defined]
+    assert type(found.value) is type(core.value)
+    assert (a.argument, a.rule) == (b.argument, b.rule)
+    if error is not DtypeError:
+        assert a.hint == b.hint
+    if count:
+        assert a.count == b.count == (count, 5)
+
+
+def test_values_outside_the_bins_are_refused() -> None:
+    columns = Columns("y", ("p",), "y_prob")
+    work = express(nw.from_native(TABLE).lazy(), columns)
+    with pytest.raises(BinsError, match=r"must lie within the bins, 0.1 to 0.9 \(\d+ of 4000 rows\)"):
+        work.evaluate(Bins.from_edges([0.1, 0.5, 0.9]), None, "uniform", LIMITS)
+
+
+def _implied(z: Any, y: Any, w: Any = None) -> Implied:
+    table = pa.table({"z": z, "y": y} | ({} if w is None else {"w": w}))
+    work = express(
+        nw.from_native(table).lazy(), Columns("y", ("z",), "logits", sample_weight=None if w is None else "w")
+    )
+    return work._gathered(collected(work.main(None)), None)[1]
+
+
+MODELS: dict[str, tuple[int, Callable[[np.random.Generator, int], Any], float]] = {
+    "calibrated": (20_000, lambda rng, n: rng.normal(0, 2, n), 1.0),
+    "over-confident": (20_000, lambda rng, n: rng.normal(0, 2, n), 2.0),
+    "under-confident": (20_000, lambda rng, n: rng.normal(0, 2, n), 0.4),
+    "sharp": (40_000, lambda rng, n: rng.normal(7, 1, n), 1.0),
+    "sharp and over-confident": (40_000, lambda rng, n: rng.normal(6, 1, n), 2.0),
+    "near one half": (40_000, lambda rng, n: rng.normal(0, 0.2, n), 1.0),
+    "one probability": (20_000, lambda rng, n: np.full(n, 4.6), 1.3),
+    "one surprise": (20_000, lambda rng, n: np.full(n, 9.0), 1.0),
+    "heavy tails": (20_000, lambda rng, n: 3 * rng.standard_t(2, n), 1.4),
+    "far over": (20_000, lambda rng, n: rng.normal(0, 1, n), 14.0),
+    "far under": (20_000, lambda rng, n: rng.normal(0, 2, n), 0.07),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_temperature_from_cells_is_that_of_the_rows(model: str, weighted: bool) -> None:
+    n, logits, scale = MODELS[model]
+    rng = np.random.default_rng(3)
+    z = logits(rng, n)
+    y = rng.random(n) < 1 / (1 + np.exp(-z))
+    w = 2 * rng.random(n) if weighted else None
+    rows = evidence(tempered(safecal.bernoulli(y, logits=scale * z), w), generator(None))
+    found = _implied(scale * z, y, w)
+    assert found.beta == pytest.approx(rows.beta, rel=2e-3)
+    for alpha in (0.025, 0.25, 0.005):
+        low, high = rows.low.at(alpha), rows.high.at(alpha)
+        slack = 0.02 * (high - low)
+        if model == "one surprise" and weighted:  # bounds are those of surprises of equal weight, and wider
+            assert found.low.at(alpha) <= low + slack
+            assert found.high.at(alpha) >= high - slack
+            continue
+        assert found.low.at(alpha) == pytest.approx(low, abs=slack)
+        assert found.high.at(alpha) == pytest.approx(high, abs=slack)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_temperature_of_gaussians_from_sums(weighted: bool) -> None:
+    rng = np.random.default_rng(4)
+    x, w = rng.normal(0, 1, 500), rng.random(500) if weighted else np.ones(500)
+    rows = evidence(tempered(safecal.gaussian(x, np.zeros(500), std=0.7), w if weighted else None), generator(None))
+    found = gaussian_temperature(float((w * x * x).sum() / 0.49), w.sum(), (w**2).sum(), (w**3).sum())
+    assert found.beta == pytest.approx(rows.beta, rel=1e-9)
+    width = rows.high.at(0.025) - rows.low.at(0.025)
+    assert found.low.at(0.025) == pytest.approx(rows.low.at(0.025), abs=0.02 * width)
+    assert found.high.at(0.025) == pytest.approx(rows.high.at(0.025), abs=0.02 * width)
+
+
+def test_temperatures_at_the_ends() -> None:
+    assert np.isnan(_implied(np.zeros(3), np.array([True, False, True])).beta)
+    for n, y in ((100, True), (100, False), (3, True)):
+        z, happened = np.full(n, 3.0), np.full(n, y)
+        found = _implied(z, happened)
+        rows = evidence(tempered(safecal.bernoulli(happened, logits=z)), generator(None))
+        assert found.beta == rows.beta == (np.inf if y else 0.0)
+        for a, b in ((found.low, rows.low), (found.high, rows.high)):
+            assert a.at(0.025) == pytest.approx(b.at(0.025), rel=0.05)
+    rng = np.random.default_rng(5)
+    z = rng.normal(0, 2, 20_000)
+    y = rng.random(20_000) < 1 / (1 + np.exp(-z))
+    for scale in (400.0, 0.0025):
+        found = _implied(scale * z, y)
+        rows = evidence(tempered(safecal.bernoulli(y, logits=scale * z)), generator(None))
+        assert found.beta == pytest.approx(rows.beta, rel=1e-5)
+        assert found.low.at(0.025) == pytest.approx(rows.low.at(0.025), rel=1e-3)
+    sure = gaussian_temperature(0.0, 10.0, 10.0, 10.0)
+    assert (sure.beta, sure.high.at(0.025)) == (np.inf, np.inf)
+
+
+def test_small_numbers_keep_their_digits(engine: Callable[[Any], Any]) -> None:
+    x = 10.0 ** np.arange(-320.0, 1.0, 2.5)
+    near = np.where(np.exp(-x) > 0.5, np.exp(-x), 1.0)
+    frame = nw.from_native(engine(pa.table({"x": x, "t": np.exp(-x), "near": near}))).lazy()
+    c, t = nw.col("x"), nw.col("t")
+    found = collected(
+        frame.select(
+            up=log1p(c, 1.0 + c),
+            down=0.0 - log1p(0.0 - 0.5 * c, 1.0 - 0.5 * c),
+            far=log1p(1e300 * c, 1.0 + 1e300 * c),
+            gap=one_minus_exp(c, t, nw.col("near").log()),
+        )
+    )
+    expected = {"up": np.log1p(x), "down": -np.log1p(-0.5 * x), "far": np.log1p(1e300 * x), "gap": -np.expm1(-x)}
+    for name, values in expected.items():
+        np.testing.assert_allclose(np.sort(found[name]), values, rtol=1e-15)
+
+
+def test_cells_are_those_of_the_histogram(engine: Callable[[Any], Any]) -> None:
+    starts = np.ldexp(1.0 + np.arange(8) / 8, np.arange(-24, 18)[:, None]).ravel()
+    sizes = np.concatenate([starts, np.nextafter(starts, 0.0), np.nextafter(starts, np.inf), [0.0, 1e-300, 1e300]])
+    excess = np.concatenate([sizes, -sizes])
+    frame = nw.from_native(engine(pa.table({"excess": excess}))).lazy()
+    found = collected(cell_number(frame).select("excess", "cell"))
+    np.testing.assert_array_equal(found["cell"], _cells(found["excess"]))
+
+
+def _front(frame: Any, **options: Any) -> Evaluation:
+    return evaluate_frame(frame, y_true="happened", logits="z", by=["site", "year"], sample_weight="w", **options)
+
+
+def test_what_fits_is_evaluated_whole(engine: Callable[[Any], Any]) -> None:
+    found = _front(engine(FINITE))
+    rows = batch(Columns("happened", ("z",), "logits", by=("site", "year"), sample_weight="w"), FINITE)
+    whole = evaluate_predictions(rows.predictions, by=rows.by, sample_weight=rows.weight)
+    assert found.groups is not None
+    assert whole.groups is not None
+    assert found.groups.keys == whole.groups.keys
+    assert found.ecd == pytest.approx(whole.ecd, rel=1e-12)
+    assert found.test.method == whole.test.method
+    assert found.reliability is not None
+    assert found.temperature.low == pytest.approx(whole.temperature.low, rel=1e-9)
+
+
+def test_what_does_not_fit_is_evaluated_from_sums(engine: Callable[[Any], Any]) -> None:
+    found, whole = _front(engine(FINITE), max_rows=1000), _front(FINITE)
+    for name in ("ecd", "nll", "ece", "esce", "brier", "accuracy"):
+        assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-11)
+    assert found.groups is not None
+    assert whole.groups is not None
+    assert found.groups.keys == whole.groups.keys
+    assert (found.n_certain, found.family, found.most_entropy) == (whole.n_certain, whole.family, whole.most_entropy)
+    assert found.temperature.value == pytest.approx(whole.temperature.value, rel=1e-3)
+    assert found.temperature.high == pytest.approx(whole.temperature.high, rel=1e-3)
+    assert found.verdict.decision == whole.verdict.decision
+
+
+def test_gaussians_through_the_front_door(engine: Callable[[Any], Any]) -> None:
+    names = {"x_true": "x", "mean": "mu", "std": "sd"}
+    whole = safecal.gaussian(TABLE["x"], TABLE["mu"], std=np.array(TABLE["sd"])).evaluate()
+    for options in ({}, {"max_rows": 1000}):
+        found = evaluate_frame(engine(TABLE), **names, **options)
+        assert found.ecd == pytest.approx(whole.ecd, rel=1e-11)
+        assert found.temperature.value == pytest.approx(whole.temperature.value, rel=1e-9)
+        assert found.temperature.low == pytest.approx(whole.temperature.low, rel=1e-3)
+        assert found.bins is None
+    binned = evaluate_frame(engine(TABLE), **names, bins=4, strategy="quantile", max_rows=1000)
+    assert binned.bins is not None
+    assert [s.n for s in binned.bins.summaries] == pytest.approx([1000] * 4, abs=5)
+
+
+def test_what_the_front_door_refuses() -> None:
+    def refused(error: type[Exception], match: str, **options: Any) -> None:
+        with pytest.raises(error, match=match):
+            evaluate_frame(TABLE, **({"y_true": "y"} | options))
+
+    refused(FormError, "exactly one of them; got none")
+    refused(FormError, "got `y_prob` and `logits`", y_prob="p", logits="z")
+    refused(OptionError, "must have the column 'y_true'", y_true="y_true", y_prob="p")
+    refused(OptionError, r"(?s)'yaer'; got none of that name.*did you mean 'year'\?", y_prob="p", by="yaer")
+    refused(OptionError, r"(?s)there are 'y', 'p', .*\.\.\.", y_prob="qqqqqq")
+    refused(ShapeError, "two columns or more", y_prob=["p"])
+    refused(OptionError, "`std` belongs to Gaussians", y_prob="p", std="sd")
+    refused(OptionError, "`clip` belongs to classifiers", x_true="x", mean="mu", std="sd", clip=0.1)
+    refused(FormError, "`x_true` must name a column", mean="mu", std="sd")
+    refused(FormError, "`std` or `var`", x_true="x", mean="mu")
+    refused(RangeError, "`clip` must lie strictly", y_prob="p", clip=2.0)
+    refused(RangeError, "`mu` must lie in", y_prob="mu")
+    refused(OptionError, "`labels` names the columns", y_prob="p", labels=["a"])
+    refused(OptionError, "cannot be uniform", x_true="x", mean="mu", std="sd", bins=10)
+    refused(OptionError, "max_rows", y_prob="p", max_rows=-1)
+    with pytest.raises(DtypeError, match="must be a dataframe; got list"):
+        evaluate_frame([1, 2], y_prob="p")
+
+
+def test_refusals_name_the_column_beyond_memory() -> None:
+    frame = _duckdb(TABLE)
+    with pytest.raises(RangeError, match=r"`mu` must lie in \[0, 1\]; got .* of 4000 rows"):
+        evaluate_frame(frame, y_true="y", y_prob="mu", max_rows=0)
+    with pytest.raises(OptionError, match="`labels` names the columns"):
+        evaluate_frame(frame, y_true="y", y_prob="p", labels=["a", "b"], max_rows=0)
+    with pytest.raises(DtypeError, match="must be numbers, text, or true and false"):
+        evaluate_frame(frame.project("p, DATE '2024-01-01' AS y"), y_true="y", y_prob="p", max_rows=0)
+
+
+def test_an_empty_frame_is_refused(engine: Callable[[Any], Any]) -> None:
+    for rows in (0, 1_000_000):
+        with pytest.raises(EmptyError, match="`frame` must have at least one row"):
+            evaluate_frame(engine(TABLE.schema.empty_table()), y_true="y", y_prob="p", max_rows=rows)
+    with pytest.raises(EmptyError, match="`frame` must have at least one row"):
+        express(nw.from_native(engine(TABLE.schema.empty_table())).lazy(), Columns("y", ("p",), "y_prob"))
+
+
+def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(totals, "MAX_KEYS", 20)
+    for option in ("by", "cluster"):
+        with pytest.raises(ShapeError, match="must have at most 20 different values; got more"):
+            evaluate_frame(_duckdb(FINITE), y_true="happened", logits="z", max_rows=0, **{option: "day"})
+
+
+def test_frames_of_narwhals_are_taken() -> None:
+    found = evaluate_frame(nw.from_native(FINITE), y_true="happened", logits="z")
+    assert found == evaluate_frame(FINITE, y_true="happened", logits="z")
+
+
+def test_one_class_a_column(engine: Callable[[Any], Any]) -> None:
+    rng = np.random.default_rng(6)
+    z = rng.normal(0, 2, (500, 3))
+    kind = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    frame = engine(pa.table({"kind": kind, "a": z[:, 0], "b": z[:, 1], "c": z[:, 2]}))
+    for rows in (1000, 100):
+        found = evaluate_frame(frame, y_true="kind", logits=["a", "b", "c"], max_rows=rows)
+        assert found.ecd == pytest.approx(safecal.evaluate(kind, logits=z).ecd, rel=1e-11)
+
+
+def test_narwhals_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(MissingExtraError, match=r"safecal\[frames\]"):
+        evaluate_frame(_duckdb(FINITE), y_true="happened", logits="z")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("partitions", [1, 7, 50])
+def test_empty_and_tiny_partitions(spark: Any, partitions: int) -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    few = FINITE.slice(0, 40)
+    whole = evaluate_frame(few, y_true="happened", logits="z", by="site")
+    frames = [spark.createDataFrame(few).repartition(partitions)]
+    rows, cuts = few.to_pandas(), [0, 0, 0, 1, 2, 2, 30, 40]
+    frames.append(dd.concat([dd.from_pandas(rows.iloc[a:b], npartitions=1) for a, b in pairwise(cuts)]))
+    columns = Columns("happened", ("z",), "logits", by=("site",))
+    for frame in frames:
+        for found in (
+            evaluate_frame(frame, y_true="happened", logits="z", by="site", max_rows=0),
+            express(nw.from_native(frame).lazy(), columns).evaluate(10, None, "uniform", LIMITS),
+        ):
+            _close(found.summary, whole.summary)
+            assert found.groups is not None
+            assert whole.groups is not None
+            assert found.groups.keys == whole.groups.keys
+
+
+@pytest.mark.slow
+def test_spark_runs_the_formulas_without_python(spark: Any) -> None:
+    for columns in (Columns("y", ("p",), "y_prob", by=("site",)), Columns("x", ("mu",), "gaussian", ("std", "sd"))):
+        work = express(nw.from_native(spark.createDataFrame(TABLE)).lazy(), columns)
+        query = work.main(None).to_native()
+        plan = query._jdf.queryExecution().toString()
+        assert "HashAggregate" in plan
+        for worker in ("Python", "ArrowEval", "MapInArrow", "BatchEval"):
+            assert worker not in plan
+
+
+def test_the_test_of_sums_is_used_beyond() -> None:
+    found = evaluate_frame(_duckdb(FINITE), y_true="happened", logits="z", max_rows=100)
+    assert found.test == calibration_test(found.summary)
+    assert "from sums" in found.temperature.method
