@@ -6,16 +6,18 @@ from setuptools import Extension, setup
 
 # Same results on every processor: nothing is contracted, nothing reordered.
 FLAGS = (
-    []
+    ["/std:c11", "/fp:precise"]
     if sys.platform == "win32"
     else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit"]
 )
+KERNELS = "src/safecal/_kernels"
 
 setup(
     ext_modules=[
         Extension(
             "safecal._kernels._compiled",
-            ["src/safecal/_kernels/_compiled.c"],
+            [f"{KERNELS}/{name}.c" for name in ("_compiled", "_binary", "_logits", "_odds", "_shares", "_sums")],
+            depends=[f"{KERNELS}/{name}.h" for name in ("_compiled", "_elementary", "_tiles")],
             extra_compile_args=FLAGS,
             optional=True,
             py_limited_api=True,

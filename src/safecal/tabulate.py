@@ -9,9 +9,10 @@ from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
+from ._checks.arrays import block
 from ._checks.columns import choice, group_codes
 from ._checks.message import fail, show
-from ._kernels.compiled import COLUMNS, available
+from ._kernels.compiled import available
 from ._kernels.sums import runs
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from .bins import Bins
@@ -33,7 +34,7 @@ class Split:
     """How rows fall under keys, and the table that results.
 
     ``index`` numbers the keys of scored rows; ``before`` does so for rows not scored yet, or returns None. ``edges``
-    are those of uniform bins of the value that is known beforehand.
+    are those of uniform bins of ``bin_on``, where the compiled kernel makes them.
     """
 
     size: int
@@ -41,6 +42,7 @@ class Split:
     before: Callable[[slice], IndexArray | None]
     table: Callable[[tuple[Summary, ...]], Table]
     edges: FloatArray | None = None
+    bin_on: str = "probability"
 
 
 class Spread(NamedTuple):
@@ -51,7 +53,7 @@ class Spread(NamedTuple):
 
 
 _NO_SPREAD = Spread(np.zeros((CELLS, 2)), 0)
-_LARGE = 1 << 21  # rows from which the compiled kernel runs on several threads
+_LARGE = 32  # blocks of rows from which the compiled kernel runs on several threads
 _THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
 
 
@@ -61,7 +63,7 @@ def sweep(
     """Sum all rows, and the rows by the keys of each split, in one pass; and see how the excess is spread, if asked."""
 
     def one(rows: slice) -> tuple[list[FloatArray], Spread]:
-        quick = _quick(predictions, splits, rows, spread) if weight is None else None
+        quick = _quick(predictions, splits, rows, weight, spread)
         return _scored(predictions, splits, rows, weight, spread) if quick is None else quick
 
     totals: list[FloatArray] = [np.zeros(())] * max(len(splits), 1)
@@ -78,8 +80,8 @@ def sweep(
 
 def _in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_T]:
     """Apply a function to every block; on threads where that pays, and in the order of the blocks."""
-    blocks = predictions.row_blocks()
-    if predictions.n < _LARGE or not available():
+    blocks = list(predictions.row_blocks())
+    if len(blocks) < _LARGE or not available():
         yield from map(one, blocks)
         return
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -87,12 +89,13 @@ def _in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[
 
 
 def _quick(
-    predictions: Predictions, splits: Sequence[Split], rows: slice, spread: bool
+    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None, spread: bool
 ) -> tuple[list[FloatArray], Spread] | None:
     """Sum a block by the compiled kernel; None where it is none of its cases."""
     out: list[FloatArray] = []
     seen = _NO_SPREAD
     each: Sequence[Split | None] = splits or [None]
+    w = None if weight is None else block(weight, rows)
     for split in each:
         edges = None if split is None else split.edges
         index = None if split is None or edges is not None else split.before(rows)
@@ -100,22 +103,14 @@ def _quick(
             return None
         wanted = QUICK_CELLS if spread and not out else None
         size = 1 if split is None else split.size
-        sums = predictions.quick_sums(rows, keys=size, edges=edges, index=index, cells=wanted)
+        bin_on = "probability" if split is None else split.bin_on
+        sums = predictions.quick_sums(rows, w, keys=size, edges=edges, bin_on=bin_on, index=index, cells=wanted)
         if sums is None:
             return None
-        names = (_SUMS.get(name, f"sum_{name}") for name in COLUMNS)
-        out.append(completed(dict(zip(names, sums.by_key.T, strict=True))))
+        out.append(completed(sums.by_key))
         if sums.by_cell is not None:
-            seen = Spread(sums.by_cell, 0)
+            seen = Spread(sums.by_cell, sums.certain)
     return out, seen
-
-
-_SUMS = {
-    "n": "n",
-    "excess2": "sum_excess2_weight2",
-    "excess3": "sum_excess3_weight3",
-    "third_cumulant": "sum_third_cumulant_weight3",
-}
 
 
 def _scored(
@@ -194,10 +189,10 @@ def by_bin(predictions: Predictions, bins: Bins, bin_on: str) -> Split:
 
     top = bin_on != "probability"
     edges = None
-    if bins.equal_width and predictions.known_value(bin_on, slice(0, 0)) is not None:
+    if bins.equal_width and bin_on in predictions.quick_bins:
         least = predictions.bin_range(bin_on)[0]
         edges = np.array(bins.edges) if low <= least and most <= high else None
-    return Split(len(bins), index, before, lambda found: Table(bin_on, bin_keys(bins), found, bins, top), edges)
+    return Split(len(bins), index, before, lambda found: Table(bin_on, bin_keys(bins), found, bins, top), edges, bin_on)
 
 
 def by_group(predictions: Predictions, by: ArrayLike) -> Split:
@@ -205,7 +200,7 @@ def by_group(predictions: Predictions, by: ArrayLike) -> Split:
     name, keys, codes = group_codes(by, predictions.n, predictions.outcome)
     top = "probability" not in predictions.bin_choices
     # Rows that are scored by their numbers can be put in the order of their groups first.
-    early = any(predictions.known_value(on, slice(0, 0)) is not None for on in predictions.bin_choices)
+    early = bool(predictions.quick_bins)
     return Split(
         len(keys),
         lambda scored, rows: codes[rows],

@@ -57,8 +57,8 @@ ROOMS = {
     "testing": 8,
     "compat": 9,
     "demo": 9,
+    "watch": 9,
     "paper": 10,
-    "watch": 10,
     "cli": 11,
 }
 
@@ -75,6 +75,7 @@ SAME_ROOM = {
     ("reliability", "inference"),
     ("recalibrate", "inference"),
     ("monitor", "inference"),
+    ("compat", "watch"),
     ("tabulate", "table"),
     ("front_door", "evaluation"),
     ("consistency", "evaluation"),
@@ -85,6 +86,7 @@ SAME_ROOM = {
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.
 UPWARD = {
     ("families.predictions", "Predictions.evaluate"): {"front_door"},
+    ("families.predictions", "Predictions.summary"): {"tabulate"},
     ("families.predictions", "Predictions.table"): {"tabulate"},
     ("consistency", "Consistency.plot"): {"plot.consistency"},
     ("evaluation", "Evaluation.plot"): {"plot.dashboard"},

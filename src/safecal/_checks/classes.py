@@ -213,7 +213,10 @@ def binary_outcomes(y_true: ArrayLike, n: int, reference: str, pos_label: Any = 
         names = _distinct(labels)[:5]
         hint = f"say which outcome is the positive one, for example `pos_label={names[-1]!r}`."
         raise _unexpected(labels, np.ones(n, dtype=bool), "must be 0 or 1 when `pos_label` is not given", hint)
-    positive: BoolArray = np.asarray(labels == 1, dtype=bool)
+    positive: BoolArray = np.empty(n, dtype=bool)
+    if labels.dtype.kind in "iu" and all(_zeros_and_ones(labels[part], positive[part]) for part in slices(labels)):
+        return positive
+    positive = np.asarray(labels == 1, dtype=bool)
     bad = ~(positive | np.asarray(labels == 0, dtype=bool))
     if bad.any():
         hint = "say which outcome is the positive one with `pos_label=`."
@@ -221,6 +224,12 @@ def binary_outcomes(y_true: ArrayLike, n: int, reference: str, pos_label: Any = 
             hint = "a tie or a share is not an outcome: drop those rows first."
         raise _unexpected(labels, bad, "must be 0 or 1", hint)
     return positive
+
+
+def _zeros_and_ones(labels: AnyArray, positive: BoolArray) -> bool:
+    """Fill in where a label is 1, and tell whether all others are 0."""
+    np.equal(labels, 1, out=positive)
+    return bool(labels.min() >= 0 and labels.max() <= 1)
 
 
 def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:

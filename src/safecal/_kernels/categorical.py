@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import AnyArray, FloatArray, IndexArray
+from .compiled import available, class_scores, floats
 
 __all__ = ["Rows", "cumulants", "from_logits", "from_probabilities"]
 
@@ -26,8 +27,20 @@ class Rows(NamedTuple):
     top: IndexArray
 
 
-def from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
+def _rows(columns: FloatArray, top: IndexArray) -> Rows:
+    excess, varentropy, third, surprisal, entropy, brier, confidence = columns
+    return Rows(excess, varentropy, third, surprisal, entropy, brier, confidence, top)
+
+
+def from_probabilities(p: AnyArray, y: IndexArray) -> Rows:
     """Return the per-row numbers of an (n, K) block of probabilities, used as given."""
+    scored = class_scores(floats(p), y, logits=False) if available() else None
+    if scored is None:
+        return _from_probabilities(np.ascontiguousarray(p, dtype=np.float64), y)
+    return _rows(*scored)
+
+
+def _from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
     i = np.arange(len(p))
     top = p.argmax(axis=1)
     z = np.log(p, where=p > 0.0, out=np.zeros_like(p))
@@ -52,11 +65,18 @@ def from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
     return Rows(excess, varentropy, third, surprisal, 0.0 - zbar, brier, p[i, top], top)
 
 
-def from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:
+def from_logits(z: AnyArray, y: IndexArray, infinite: bool) -> Rows:
     """Return the per-row numbers of an (n, K) block of logits.
 
     ``infinite`` says whether some logit may be -inf.
     """
+    scored = class_scores(floats(z), y, logits=True) if available() else None
+    if scored is None:
+        return _from_logits(np.ascontiguousarray(z, dtype=np.float64), y, infinite)
+    return _rows(*scored)
+
+
+def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:
     i = np.arange(len(z))
     top = z.argmax(axis=1)
     z_top = z[i, top][:, None]

@@ -1,7 +1,7 @@
 """The compiled kernel, where it was built; ``SAFECAL_PURE=1`` in the environment leaves it out.
 
-It gives the sums that NumPy gives. It is written for the common case: rows of equal weight, none impossible, none
-certain, at most 256 keys.
+It gives the numbers that NumPy gives. Sums of two-outcome rows are written for the common case: none so near to
+certainty that its digits are lost, none impossible where there are weights, at most 256 keys.
 """
 
 import os
@@ -12,12 +12,16 @@ import numpy as np
 
 from .._types import AnyArray, FloatArray, IndexArray
 
-__all__ = ["COLUMNS", "MOST_KEYS", "Sums", "available", "bernoulli_sums"]
+__all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "key_sums"]
 
 MOST_KEYS = 256
-COLUMNS = (
-    "excess", "excess2", "excess3", "varentropy", "third_cumulant", "entropy", "confidence", "brier", "predicted",
-    "n", "observed", "correct",
+_COLUMNS = (
+    "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy", "sum_third_cumulant_weight3",
+    "sum_entropy", "sum_confidence", "sum_correct", "sum_brier", "sum_predicted", "sum_observed",
+)  # fmt: skip
+_WEIGHTED = (
+    "weight", "weight2", "weight3", "sum_excess_weight2", "sum_excess_weight3", "sum_excess2_weight3",
+    "sum_varentropy_weight2",
 )  # fmt: skip
 
 
@@ -34,10 +38,11 @@ _module = _loaded()
 
 
 class Sums(NamedTuple):
-    """Sums by key, ``(keys, len(COLUMNS))``, and by cell of the excess, ``(cells, 2)``, where they were asked for."""
+    """Sums by key, by their names in `Summary`, and by cell of the excess, ``(cells, 2)``, where those were wanted."""
 
-    by_key: FloatArray
+    by_key: dict[str, FloatArray]
     by_cell: FloatArray | None
+    certain: int  # rows that give one outcome a probability of 0
 
 
 def available() -> bool:
@@ -45,26 +50,70 @@ def available() -> bool:
     return _module is not None
 
 
+def floats(values: AnyArray) -> AnyArray:
+    """Return numbers as the kernel takes them: contiguous native float32 where they are float32, else float64."""
+    return np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
+
+
 def bernoulli_sums(
-    p: FloatArray,
+    values: AnyArray,
     happened: AnyArray,
     *,
+    logits: bool = False,
+    weight: FloatArray | None = None,
     keys: int = 1,
     edges: FloatArray | None = None,
+    confidence: bool = False,
     index: IndexArray | None = None,
     cells: tuple[int, int] | None = None,
 ) -> Sums | None:
     """Sum rows by uniform bins (``edges``), by the number of their key (``index``) or all together.
 
-    ``cells`` are the first exponent and the number of cells on each side, as in `histogram`. None where the kernel is
-    not there, or the rows are not the common case.
+    ``values`` are contiguous floats or doubles, probabilities or log-odds. ``edges`` are those of the probability or of
+    the ``confidence``. ``cells`` are the first exponent and the number of cells on each side, as in `histogram`. None
+    where the kernel is not there, or the rows are not the common case.
     """
     if _module is None or keys > MOST_KEYS:
         return None
-    sums = np.zeros((keys, len(COLUMNS)))
+    names = (*_COLUMNS, *(() if weight is None else _WEIGHTED), "n_impossible", "n")
+    sums = np.empty((keys, len(names)))
     zero, side = (0, 0) if cells is None else cells
     found = None if cells is None else np.zeros((2 * side + 1, 2))
     numbers = None if index is None else np.ascontiguousarray(index, dtype=np.int64)
-    outcomes = np.ascontiguousarray(happened, dtype=np.bool_)
-    done = _module.bernoulli_sums(len(p), keys, p, outcomes.view(np.uint8), edges, numbers, sums, found, zero, side)
-    return Sums(sums, found) if done else None
+    outcomes = np.ascontiguousarray(happened, dtype=np.bool_).view(np.uint8)
+    certain = _module.binary_sums(
+        len(values), keys, values.itemsize, logits, confidence, values, outcomes, weight, edges, numbers, sums, found,
+        zero, side,
+    )  # fmt: skip
+    if certain < 0:
+        return None
+    by_key = dict(zip(names, sums.T, strict=True))
+    if weight is None:
+        by_key["weight_impossible"] = by_key["n_impossible"]
+        by_key["weight2"] = by_key["weight3"] = by_key["n"] - by_key["n_impossible"]
+    return Sums(by_key, found, certain)
+
+
+def class_scores(values: AnyArray, y: IndexArray, *, logits: bool) -> tuple[FloatArray, IndexArray] | None:
+    """Score the logits or probabilities of K classes, an ``(n, K)`` array as `floats` makes it.
+
+    Returns the seven columns of `categorical.Rows`, ``(7, n)``, and the most likely classes. None where the kernel is
+    not there.
+    """
+    if _module is None:
+        return None
+    n, classes = values.shape
+    columns, top = np.empty((7, n)), np.empty(n, dtype=np.int64)
+    numbers = np.ascontiguousarray(y, dtype=np.int64)
+    fits = _module.class_scores(n, classes, values.itemsize, logits, values, numbers, columns, top)
+    return (columns, top.astype(np.intp, copy=False)) if fits else None
+
+
+def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | None:
+    """Sum a column over the rows of each key. None where the kernel is not there, or there are too many keys."""
+    if _module is None or not 0 < keys <= MOST_KEYS:
+        return None
+    sums = np.empty(keys)
+    numbers = np.ascontiguousarray(index, dtype=np.int64)
+    done = _module.sum_by_key(len(numbers), keys, np.ascontiguousarray(column, dtype=np.float64), numbers, sums)
+    return sums if done else None

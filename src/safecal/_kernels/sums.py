@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import AnyArray, FloatArray, IndexArray
+from .compiled import key_sums
 
 __all__ = ["Runs", "column_sums", "counts", "runs", "uniform_index"]
 
@@ -43,7 +44,8 @@ def column_sums(columns: Sequence[AnyArray], index: IndexArray | Runs | None, si
         elif isinstance(index, Runs):
             out[index.keys, j] = np.add.reduceat(column, index.starts, dtype=np.float64)
         else:
-            out[:, j] = np.bincount(index, weights=column, minlength=size)
+            found = key_sums(column, index, size)
+            out[:, j] = np.bincount(index, weights=column, minlength=size) if found is None else found
     return out
 
 

@@ -11,7 +11,7 @@ from .._checks.arrays import block
 from .._checks.classes import binary_outcomes, clip_value, one_form, probabilities, real_logits
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
-from .._kernels.compiled import Sums, bernoulli_sums
+from .._kernels.compiled import Sums, bernoulli_sums, floats
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
@@ -30,6 +30,7 @@ class Bernoulli(Predictions):
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
+    quick_bins: ClassVar[tuple[str, ...]] = ("probability", "confidence")
 
     happened: BoolArray
     values: AnyArray
@@ -55,16 +56,27 @@ class Bernoulli(Predictions):
     def quick_sums(
         self,
         rows: slice,
+        weight: FloatArray | None = None,
         *,
         keys: int = 1,
         edges: FloatArray | None = None,
+        bin_on: str = "probability",
         index: IndexArray | None = None,
         cells: tuple[int, int] | None = None,
     ) -> Sums | None:
-        if self.logits or self.clip is not None:
+        if self.clip is not None:
             return None
-        p = block(self.values, rows)
-        return bernoulli_sums(p, self.happened[rows], keys=keys, edges=edges, index=index, cells=cells)
+        return bernoulli_sums(
+            floats(self.values[rows]),
+            self.happened[rows],
+            logits=self.logits,
+            weight=weight,
+            keys=keys,
+            edges=edges,
+            confidence=bin_on == "confidence",
+            index=index,
+            cells=cells,
+        )
 
     def _odds(self, rows: Rows) -> tuple[FloatArray, kernel.Odds]:
         values = block(self.values, rows)

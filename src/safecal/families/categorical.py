@@ -11,6 +11,7 @@ from .._checks.arrays import block
 from .._checks.classes import class_outcomes, clip_value, one_form, probabilities, real_logits, row_sums
 from .._checks.message import fail
 from .._kernels import categorical as kernel
+from .._kernels.compiled import available
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
@@ -67,12 +68,13 @@ class Categorical(Predictions):
 
     def _kernel_rows(self, rows: slice) -> kernel.Rows:
         if not self.logits:
-            return kernel.from_probabilities(self._probabilities(rows), self.happened[rows])
-        return kernel.from_logits(block(self.values, rows), self.happened[rows], self.infinite)
+            p = self.values[rows] if self.clip is None else self._probabilities(rows)
+            return kernel.from_probabilities(p, self.happened[rows])
+        return kernel.from_logits(self.values[rows], self.happened[rows], self.infinite)
 
     def _score(self, rows: Rows) -> Scored:
         assert isinstance(rows, slice)
-        step = self._chunk
+        step = self._block_rows if available() else self._chunk  # the compiled kernel has no working arrays to speak of
         starts = range(rows.start, rows.stop, step)
         parts = [self._kernel_rows(slice(i, min(i + step, rows.stop))) for i in starts]
         s = parts[0] if len(parts) == 1 else kernel.Rows(*map(np.concatenate, zip(*parts, strict=True)))

@@ -17,7 +17,7 @@ from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import OptionError, RangeError, UnavailableError
 from ..profile import BETAS, Profile
 from ..scored import Scored
-from ..summary import Summary, summaries, summed
+from ..summary import Summary
 
 if TYPE_CHECKING:
     from ..bins import Bins
@@ -69,6 +69,8 @@ class Predictions(ABC):
     outcome: ClassVar[str] = "x_true"
     #: What rows can be binned on, the default first; empty when the family has no natural bins.
     bin_choices: ClassVar[tuple[str, ...]] = ()
+    #: What uniform bins can be of in `quick_sums`.
+    quick_bins: ClassVar[tuple[str, ...]] = ()
     #: Whether outcomes can be listed, so that `gaps` exists.
     discrete: ClassVar[bool] = False
     #: Whether an evaluation makes a table of bins unless told otherwise.
@@ -91,7 +93,7 @@ class Predictions(ABC):
 
     @abstractmethod
     def _score(self, rows: Rows) -> Scored:
-        """Score some rows; they come as a slice, or as row numbers where `known_value` is not None."""
+        """Score some rows; they come as a slice, or as row numbers where there are `quick_bins`."""
 
     @abstractmethod
     def _partition(self, rows: slice) -> Partition:
@@ -164,22 +166,28 @@ class Predictions(ABC):
     def quick_sums(
         self,
         rows: slice,
+        weight: FloatArray | None = None,
         *,
         keys: int = 1,
         edges: FloatArray | None = None,
+        bin_on: str = "probability",
         index: IndexArray | None = None,
         cells: tuple[int, int] | None = None,
     ) -> Sums | None:
-        """Sum some rows of equal weight in one compiled pass; None where there is none for them.
+        """Sum some rows in one compiled pass; None where there is none for them.
 
         Parameters
         ----------
         rows : slice
             Which rows.
+        weight : ndarray of shape (rows,), optional
+            Their weights.
         keys : int, default 1
             How many keys there are.
         edges : ndarray of shape (keys + 1,), optional
-            Edges of uniform bins of the value that rows are binned on by default.
+            Edges of uniform bins.
+        bin_on : str, default "probability"
+            What those bins are of; one of ``quick_bins``.
         index : ndarray of shape (rows,), optional
             The number of the key of each row, instead.
         cells : (int, int), optional
@@ -205,7 +213,7 @@ class Predictions(ABC):
         Returns
         -------
         ndarray or None
-            One value a row. A family that returns them must score rows by their numbers, too.
+            One value a row. A family that returns them, or has ``quick_bins``, must score rows by their numbers, too.
         """
         return None
 
@@ -215,7 +223,7 @@ class Predictions(ABC):
         Parameters
         ----------
         rows : slice or ndarray
-            Which rows; numbers where `known_value` is not None.
+            Which rows; numbers where there are ``quick_bins``.
         weight : ndarray of shape (n,) or None
             Checked weights of all rows.
 
@@ -241,9 +249,9 @@ class Predictions(ABC):
         Summary
             Sums that merge with ``+``.
         """
-        checked = weights(weight, self.n, self.outcome)
-        parts = (self.weighted(rows, checked) for rows in self.row_blocks())
-        return sum((summaries(summed(scored, w))[0] for scored, w in parts), Summary())
+        from ..tabulate import sweep
+
+        return sweep(self, [], weights(weight, self.n, self.outcome))[0]
 
     @property
     def ecd(self) -> float:

@@ -50,6 +50,8 @@ def saddlepoint_tails(predictions: Predictions, weight: AnyArray | None, observe
     Raises UnavailableError for predictions without a log-partition function.
     """
     at = _tilted(predictions, weight, 0.0)
+    if at.variance == 0.0:  # every outcome is as surprising as every other: the sum has one value, but for rounding
+        return 1.0, 1.0
     low, high = -np.inf, np.inf
     scale = np.sqrt(at.variance)
     for _ in range(_STEPS):

@@ -1,0 +1,143 @@
+"""The compiled kernel built anew: no sanitiser complains, and every kind of processor gives the same bits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from safecal._kernels import compiled
+
+FOLDER = Path(compiled.__file__).parent
+# As in setup.py.
+EXACT = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+LEVELS = {"x86-64-v3": {"avx2", "fma", "bmi2"}, "x86-64-v4": {"avx512f", "avx512bw", "avx512dq", "avx512vl"}}
+
+LOAD = """
+import hashlib, importlib.util, sys, numpy as np
+spec = importlib.util.spec_from_file_location("_compiled", sys.argv[1])
+kernel = importlib.util.module_from_spec(spec); spec.loader.exec_module(kernel)
+rng = np.random.default_rng(0)
+seen = hashlib.sha256()
+"""
+
+EVERYTHING = """
+for n in (0, 1, 7, 8, 9, 1023, 1024, 1025, 9001):
+    for keys in (1, 2, 10, 256):
+        for kind in ("edges", "index", "none"):
+            for logits in (0, 1):
+                for item in (np.float32, np.float64):
+                    if logits:
+                        values = rng.choice([1e300, -800.0, 0.0, 1e-9, 3.0], n) if n % 2 else rng.normal(0, 9, n)
+                        values = np.clip(values, -1e30, 1e30)
+                    else:
+                        values = rng.choice([1e-30, 0.5, 0.1, 1 - 2**-20], n) if n % 2 else rng.uniform(0.01, 0.99, n)
+                    values = values.astype(item)
+                    y = (rng.random(n) < (values > 0 if logits else values)).astype(np.uint8)
+                    edges = np.array([k / keys for k in range(keys + 1)]) if kind == "edges" else None
+                    index = rng.integers(0, keys, n) if kind == "index" else None
+                    size = 1 if kind == "none" else keys
+                    for weight in (None, rng.random(n)):
+                        sums, cells = np.zeros((size, 13 if weight is None else 20)), np.zeros((545, 2))
+                        given = values, y, weight, edges, index, sums, cells, 8023, 272
+                        assert kernel.binary_sums(n, size, values.itemsize, logits, n % 2, *given) == 0
+                        assert sums[:, -1].sum() == n
+                        assert abs(cells[:, 0].sum() - (n if weight is None else weight.sum())) < 1e-9
+                        seen.update(sums.tobytes() + cells.tobytes())
+for classes in (2, 3, 8, 9, 127, 128, 129, 130, 1025, 3000):
+    for n in (0, 1, 7, 8, 9, 30):
+        for item in (np.float32, np.float64):
+            z = rng.normal(0, 5, (n, classes)) * rng.choice([1e-6, 1.0, 50.0], (n, 1))
+            z[::3, 1:] = -np.inf
+            p = np.exp(z - z.max(axis=1, keepdims=True)) if n else z
+            p = p / p.sum(axis=1, keepdims=True)
+            y = rng.integers(0, classes, n)
+            for logits, values in ((1, z.astype(item)), (0, p.astype(item))):
+                columns, top = np.zeros((7, n)), np.zeros(n, dtype=np.int64)
+                assert kernel.class_scores(n, classes, values.itemsize, logits, values, y, columns, top)
+                seen.update(columns.tobytes() + top.tobytes())
+for n in (0, 1, 3, 4, 1000):
+    for keys in (1, 3, 256):
+        sums = np.zeros(keys)
+        assert kernel.sum_by_key(n, keys, rng.normal(size=n), rng.integers(0, keys, n), sums)
+        seen.update(sums.tobytes())
+"""
+
+REFUSED = """
+y, sums = np.zeros(2, dtype=np.uint8), np.zeros((1, 13))
+assert kernel.binary_sums(2, 1, 8, 0, 0, np.array([0.5, 1.0]), y, None, None, None, sums, None, 0, 0) == 1
+for values in ([0.5, np.nan], [1e-310, 0.5]):
+    assert kernel.binary_sums(2, 1, 8, 0, 0, np.array(values), y, None, None, None, sums, None, 0, 0) == -1
+assert kernel.binary_sums(2, 1, 8, 1, 0, np.array([1.0, np.inf]), y, None, None, None, sums, None, 0, 0) == -1
+assert kernel.binary_sums(2, 1, 8, 0, 0, np.full(2, 0.5), y, None, None, np.array([0, 1]), sums, None, 0, 0) == -1
+assert not kernel.sum_by_key(2, 1, np.zeros(2), np.array([0, 1]), np.zeros(1))
+for logits in (0, 1):
+    columns, top = np.zeros((7, 1)), np.zeros(1, dtype=np.int64)
+    assert not kernel.class_scores(1, 2, 8, logits, np.zeros((1, 2)), np.array([2]), columns, top)
+    for classes in (2, 200):
+        wrong = np.full((1, classes), np.nan)
+        assert kernel.class_scores(1, classes, 8, logits, wrong, np.array([1]), columns, top)
+try:
+    kernel.binary_sums(2, 1, 8, 0, 0, np.zeros(3), y, None, None, None, sums, None, 0, 0)
+except ValueError:
+    print("clean")
+"""
+
+
+def build(to: Path, *flags: str) -> str:
+    """Compile the kernel, and return the compiler."""
+    compiler = shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs gcc on Linux")
+    sources = sorted(map(str, FOLDER.glob("*.c")))
+    include = f"-I{sysconfig.get_path('include')}"
+    warnings = ["-Wall", "-Wextra", "-Werror", "-std=c11"]
+    subprocess.run([compiler, *flags, *warnings, "-shared", "-fPIC", include, *sources, "-o", str(to)], check=True)
+    return compiler
+
+
+def run(code: str, library: Path, **environment: str) -> str:
+    found = subprocess.run(
+        [sys.executable, "-c", LOAD + code, str(library)],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout.strip()
+
+
+@pytest.mark.slow
+def test_no_sanitiser_complains(tmp_path: Path) -> None:
+    """Address and undefined-behaviour sanitisers, on every path of the kernel."""
+    library = tmp_path / "_compiled.so"
+    sanitisers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    compiler = build(library, "-g", "-O1", *sanitisers, "-DSAFECAL_PLAIN")
+    runtime = subprocess.run(
+        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert run(EVERYTHING + REFUSED, library, LD_PRELOAD=runtime, ASAN_OPTIONS="detect_leaks=0") == "clean"
+
+
+@pytest.mark.slow
+def test_every_processor_gives_the_same_bits(tmp_path: Path) -> None:
+    """The narrowest registers, wider ones where this processor has them, and the build that picks by itself."""
+    information = Path("/proc/cpuinfo")
+    flags = set(information.read_text().split()) if information.exists() else set()
+    digest = EVERYTHING + "print(seen.hexdigest())"
+    build(tmp_path / "plain.so", *EXACT, "-DSAFECAL_PLAIN")
+    wanted = run(digest, tmp_path / "plain.so")
+    build(tmp_path / "picked.so", *EXACT)
+    assert run(digest, tmp_path / "picked.so") == wanted
+    build(tmp_path / "slow.so", "-O1", *EXACT[1:], "-DSAFECAL_PLAIN")
+    assert run(digest, tmp_path / "slow.so") == wanted
+    for level, needed in LEVELS.items():
+        if needed <= flags:
+            build(tmp_path / f"{level}.so", *EXACT, "-DSAFECAL_PLAIN", f"-march={level}")
+            assert run(digest, tmp_path / f"{level}.so") == wanted, level
