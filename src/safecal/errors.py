@@ -21,8 +21,10 @@
         ├── UnavailableError           the quantity does not exist for this prediction
         ├── DocumentError              a JSON document that safecal did not write
         ├── FileError                  a file that cannot be read or written
+        │   ├── LockedError            another watcher is at work on the store
         │   └── UnreachableError       a model or a data set that could not be fetched
         ├── EngineError                a cluster lost its workers, or was closed
+        ├── NotifyError                nobody could be told: a command, a webhook or an endpoint failed
         └── MissingExtraError          an optional library is not installed
 """
 
@@ -39,10 +41,12 @@ __all__ = [
     "FormError",
     "InputError",
     "LabelError",
+    "LockedError",
     "MergeError",
     "MissingExtraError",
     "MissingValueError",
     "NormalisationError",
+    "NotifyError",
     "OptionError",
     "RangeError",
     "SafecalError",
@@ -140,11 +144,19 @@ class UnreachableError(FileError):
     """
 
 
+class LockedError(FileError):
+    """Another watcher is at work on the store."""
+
+
 class EngineError(SafecalError):
     """A cluster did not finish: its workers were lost too often, or lack something, or it was closed.
 
     The message says what the cluster said, and one move to make. Nothing is wrong with the rows.
     """
+
+
+class NotifyError(SafecalError):
+    """Nobody could be told: a command or a webhook failed, or an endpoint could not be opened."""
 
 
 class MissingExtraError(SafecalError):

@@ -25,6 +25,9 @@ def test_windows_hold_their_rows_whenever_they_come() -> None:
     found = monitor.windows()
     assert [(name, summary.n) for name, (summary, _) in found.items()] == [("2026-01-01", 100), ("2026-01-02", 200)]
     assert all(interval.low < summary.ecd < interval.high for summary, interval in found.values())
+    name, summary, interval = monitor.last_window()
+    assert (name, (summary, interval)) == ("2026-01-02", found["2026-01-02"])
+    assert Monitor().last_window() is None
     assert monitor.window_of(0) == "2026-01-02"
     assert monitor.window_of(150) == "2026-01-01"
 

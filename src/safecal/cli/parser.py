@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from .paper import add_paper
+from .watch_options import WATCH, add_watch_options
 
 __all__ = ["build_parser"]
 
@@ -17,6 +18,7 @@ _EXAMPLES = """examples:
   safecal evaluate model.csv --y label --prob score --gate      status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED
   safecal compare new.csv old.csv --y label --prob score
   safecal recalibrate model.csv --y label --prob score --out calibrated.csv --save calibrator.json
+  safecal watch incoming/ --y label --prob score      tell when a deployed model becomes over-confident
 
 `safecal COMMAND --help` tells more about each."""
 
@@ -114,6 +116,10 @@ def build_parser() -> argparse.ArgumentParser:
     recalibrate.add_argument("--apply", metavar="FILE", help="apply a saved calibrator instead of fitting one")
     recalibrate.add_argument("--out", metavar="FILE", help="write all rows with their calibrated probabilities")
     recalibrate.add_argument("--plot", metavar="FILE", help="draw before and after: .svg, .png or .pdf")
+
+    watch = add("watch", "follow a deployed model, and tell when it becomes over-confident", WATCH, "watch")
+    add_watch_options(watch)
+    _columns(watch)
 
     demo = add("demo", "simulate a safe and an unsafe model, evaluate both, write a report", "", "demo")
     demo.add_argument("--report", metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)")

@@ -75,10 +75,10 @@ class _FrameSource(Source):
             if self.kind in ("csv", "tsv"):
                 # Columns stay text until they are chosen: then every value that is no number has a row.
                 separator = "\t" if self.kind == "tsv" else ","
-                return pl.scan_csv(self.path, infer_schema=False, separator=separator)
+                return pl.scan_csv(self.path, infer_schema=False, separator=separator, glob=False)
             if self.kind == "jsonl":
                 return pl.scan_ndjson(self.path, infer_schema_length=None)
-            return pl.scan_parquet(self.path) if self.kind == "parquet" else pl.scan_ipc(self.path)
+            return pl.scan_parquet(self.path, glob=False) if self.kind == "parquet" else pl.scan_ipc(self.path)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
         with _clear(self.name):

@@ -337,6 +337,26 @@ class Monitor:
         kept = sorted(self._windows.kept.items())
         return {name: (w.summary, bounds_from_sums(w.summary).interval(level)) for name, w in kept}
 
+    def last_window(self, level: float = 0.95) -> tuple[str, Summary, Interval] | None:
+        """Return the last window: its name, its summary and the interval of its ECD.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Level of the interval.
+
+        Returns
+        -------
+        tuple of str, Summary and Interval, or None
+            None where there is no window.
+        """
+        fraction(level, "level")
+        if not self._windows.kept:
+            return None
+        name = max(list(self._windows.kept))  # a copy, since another thread may be adding one
+        summary = self._windows.kept[name].summary
+        return name, summary, bounds_from_sums(summary).interval(level)
+
     def window_of(self, row: int) -> str | None:
         """Return the window in which a row arrived, where it is kept.
 

@@ -1,0 +1,177 @@
+"""One run of ``safecal watch``: batches come in until there are no more, or someone asks to stop."""
+
+import argparse
+import itertools
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import final
+
+from ..files import write_atomically
+from ..report.markup import visible
+from ..watch.arrivals import Arrival
+from ..watch.folder import Folder
+from ..watch.history import History
+from ..watch.lines import PREFIX, Cutter
+from ..watch.pipe import Pipe
+from ..watch.status import power
+from ..watch.stopping import StopNow, Stopping
+from ..watch.store import Store, Taken
+from ..watch.telling import Teller
+from ..watch.watcher import Watcher
+
+__all__ = ["ALARM", "ASIDE", "Session", "say", "write_page"]
+
+ALARM, ASIDE = 3, 4  # exit statuses
+_PAGE = 60.0  # seconds between two pages, where there is no alarm
+
+
+def say(line: str) -> None:
+    """Say a line to the person at the terminal."""
+    print(f"safecal: {visible(line)}", file=sys.stderr, flush=True)
+
+
+def _print(line: str) -> None:
+    """Print a line; a watcher goes on when no one reads it any more."""
+    try:
+        print(visible(line), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say("no one reads standard output any more; the watch goes on.")
+
+
+def write_page(store: Store, path: str) -> None:
+    """Write the page with the history."""
+    from ..watch.page import history_page
+
+    write_atomically(path, history_page(store.history()))
+
+
+@final
+@dataclass(slots=True)
+class Session:
+    """One run of a watcher."""
+
+    options: argparse.Namespace
+    store: Store
+    watcher: Watcher
+    teller: Teller
+    stopping: Stopping
+    latest: History = field(init=False)
+    _paged: float | None = None
+    _stale: bool = True
+    _again: int = 0
+
+    def __post_init__(self) -> None:
+        self.latest = self.watcher.snapshot()
+
+    def run(self) -> int:
+        """Take batches in until there are no more, or someone asks to stop."""
+        left = 0
+        self._granted()
+        self.teller.deliver()
+        try:
+            left = self._stream() if self.options.what == "-" else self._follow()
+        except StopNow:
+            pass
+        self._tell_again()
+        if self.options.report and self._stale:
+            write_page(self.store, self.options.report)
+        if self.stopping.asked is not None:
+            say("asked to stop; every batch that was told of is kept.")
+            return 0 if self.stopping.asked == signal.SIGTERM else 128 + self.stopping.asked
+        return self._status(left, self.teller.deliver(now=True))
+
+    def _status(self, left: int, undelivered: int) -> int:
+        label = self.store.settings.get("pos_label")
+        if label is not None and not self.store.settings.get("seen"):
+            say(f"the label {label!r} of `--pos-label` has not occurred yet; is it spelled as in the rows?")
+        if self.watcher.raised:
+            return ALARM
+        if undelivered:
+            return 2
+        return ASIDE if self.watcher.aside or left else 0
+
+    def _follow(self) -> int:
+        once = self.options.once
+        folder = Folder(self.options.what, self.store.known, say, looks=1 if once else 10)
+        for look in itertools.count():
+            self._granted()
+            for arrival in folder.look():
+                self._take(arrival)
+                if self.stopping.asked is not None:
+                    return 0
+            self._tell_again()
+            self.teller.deliver()
+            self._page()
+            if once and look:
+                break
+            self.stopping.sleep(self.options.poll)
+        for name in folder.waiting:
+            say(f"left: {name}; it was still being written.")
+        return len(folder.waiting)
+
+    def _stream(self) -> int:
+        o = self.options
+        pipe = Pipe(0)
+        cutter = Cutter(
+            lambda seconds: self.stopping.wait(lambda: pipe.read(seconds)),
+            () if o.batch_column is not None else self.store.batches(PREFIX),
+            rows=o.batch_rows or 10_000, every=o.every, kind=o.format, column=o.batch_column,
+        )  # fmt: skip
+        try:
+            for arrival in cutter:
+                self._granted()
+                self._take(arrival)
+                self.teller.deliver()
+                self._page()
+        finally:
+            if cutter.held:
+                say(f"{cutter.held} rows were read and not counted; send them again.")
+        return 0
+
+    def _tell_again(self) -> None:
+        """Tell of batches that came again, not of each: a stream that is sent from its start has many."""
+        found, self._again = self.watcher.again - self._again, self.watcher.again
+        if found:
+            came = "1 batch came again; it counts" if found == 1 else f"{found} batches came again; they count"
+            say(f"{came} once.")
+
+    def _granted(self) -> None:
+        for group in self.watcher.acknowledge():
+            say(f"acknowledged: {'all rows' if group is None else group}; looking for the next change.")
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Keep what a request for metrics is answered with; the store itself belongs to this thread."""
+        if self.options.prometheus is not None:
+            self.latest = self.watcher.snapshot()
+
+    def _take(self, arrival: Arrival) -> None:
+        taken = self.watcher.take(arrival)
+        if taken is not None:
+            self._tell_again()
+        self._refresh()
+        if taken is not None:
+            _print(_line(taken))
+            for raised in taken.alarms:
+                _print(f"ALARM: {raised.alarm}")
+            self._stale = True
+            self._page(now=bool(taken.alarms))
+
+    def _page(self, *, now: bool = False) -> None:
+        """Write the page where it is due."""
+        due = self._paged is None or time.monotonic() - self._paged >= _PAGE
+        if self.options.report and self._stale and (now or due):
+            write_page(self.store, self.options.report)
+            self._paged, self._stale = time.monotonic(), False
+
+
+def _line(taken: Taken) -> str:
+    rows = sum(point.summary.n for point in taken.points)
+    total = sum((point.summary for point in taken.points[1:]), taken.points[0].summary)
+    last = taken.points[-1]
+    evidence = f"{power(last.log_over)} over, {power(last.log_under)} under, {power(last.log_change)} change"
+    return f"taken: {taken.batch}: {rows} {'row' if rows == 1 else 'rows'}, ECD {total.ecd:+.4f}; e-values {evidence}"

@@ -1,0 +1,121 @@
+"""MLflow: log an evaluation to a run, with its metrics, its verdict and its report.
+
+It needs ``pip install "safecal[mlflow]"``; ``mlflow-skinny`` is enough.
+"""
+
+import json
+import math
+from typing import Any
+
+from .._checks.message import fail, show
+from ..errors import InputError, MissingExtraError
+from ..evaluation import Evaluation
+from ..report import report_html
+from ..report.markup import shortened
+
+__all__ = ["log_evaluation"]
+
+_LONGEST = 5000  # characters of a tag that every store of MLflow takes
+
+
+def _mlflow() -> Any:
+    """Import MLflow, or name the extra that brings it."""
+    try:
+        import mlflow
+    except ImportError as error:
+        raise MissingExtraError(
+            'logging to MLflow needs mlflow, which is not installed.\n\nHint: pip install "safecal[mlflow]"'
+        ) from error
+    return mlflow
+
+
+def log_evaluation(
+    evaluation: Evaluation,
+    *,
+    prefix: str = "safecal",
+    report: bool = True,
+    run_id: str | None = None,
+    step: int | None = None,
+) -> str:
+    """Log an evaluation to a run of MLflow.
+
+    Metrics are named ``safecal/ecd`` and so on: ``ecd`` and ``temperature`` with the ends of their intervals, ``nll``,
+    ``ece``, ``esce``, ``brier``, ``accuracy``, ``p_value``, ``n`` and ``n_impossible``. One that does not exist for
+    these predictions is left out. The tags ``safecal.decision`` and ``safecal.reason`` hold the verdict. The report and
+    the JSON document, which `Evaluation.from_dict` reads, become artifacts in the folder ``safecal``.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to log.
+    prefix : str, default "safecal"
+        What names begin with, and the folder of the artifacts.
+    report : bool, default True
+        Whether to log the HTML report, too.
+    run_id : str, optional
+        The run; by default the active one, and a new one where none is active.
+    step : int, optional
+        The step of the metrics, such as an epoch. The artifacts then lie in a folder of their own for each step.
+
+    Returns
+    -------
+    str
+        The id of the run.
+
+    Raises
+    ------
+    MissingExtraError
+        When MLflow is not installed.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> from safecal.compat.mlflow import log_evaluation
+    >>> result = safecal.evaluate([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6])
+    >>> run_id = log_evaluation(result)  # doctest: +SKIP
+    """
+    if not isinstance(evaluation, Evaluation):
+        hint = "make one with `safecal.evaluate(...)`."
+        raise fail(InputError, "evaluation", "must be an Evaluation", got=show(evaluation), hint=hint)
+    mlflow = _mlflow()
+    if run_id is None and mlflow.active_run() is None:
+        with mlflow.start_run() as run:
+            _log(mlflow.MlflowClient(), run.info.run_id, evaluation, prefix, report, step)
+            return str(run.info.run_id)
+    run_id = run_id or mlflow.active_run().info.run_id
+    _log(mlflow.MlflowClient(), run_id, evaluation, prefix, report, step)
+    return str(run_id)
+
+
+def _log(client: Any, run_id: str, evaluation: Evaluation, prefix: str, report: bool, step: int | None) -> None:
+    for name, value in _metrics(evaluation).items():
+        client.log_metric(run_id, f"{prefix}/{name}", value, step=step)
+    verdict = evaluation.verdict
+    client.set_tag(run_id, f"{prefix}.decision", verdict.decision)
+    client.set_tag(run_id, f"{prefix}.reason", shortened(verdict.reason, _LONGEST))
+    folder = prefix if step is None else f"{prefix}/step-{step}"
+    client.log_text(run_id, json.dumps(evaluation.to_dict(), allow_nan=False), f"{folder}/evaluation.json")
+    if report:
+        client.log_text(run_id, report_html(evaluation), f"{folder}/report.html")
+
+
+def _metrics(evaluation: Evaluation) -> dict[str, float]:
+    """Return every number that exists."""
+    ecd, temperature = evaluation.interval, evaluation.temperature
+    found = {
+        "ecd": ecd.value,
+        "ecd_low": ecd.low,
+        "ecd_high": ecd.high,
+        "temperature": temperature.value,
+        "temperature_low": temperature.low,
+        "temperature_high": temperature.high,
+        "nll": evaluation.nll,
+        "ece": evaluation.ece,
+        "esce": evaluation.esce,
+        "brier": evaluation.brier,
+        "accuracy": evaluation.accuracy,
+        "p_value": evaluation.test.p_value,
+        "n": float(evaluation.n),
+        "n_impossible": float(evaluation.summary.n_impossible),
+    }
+    return {name: value for name, value in found.items() if not math.isnan(value)}

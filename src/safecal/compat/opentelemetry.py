@@ -1,0 +1,150 @@
+"""OpenTelemetry: the state of a monitor as metrics, through the official API.
+
+It needs ``pip install "safecal[opentelemetry]"``, and the exporter that your services use.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .._checks.columns import whole_number
+from .._checks.message import fail, show
+from ..errors import InputError, MissingExtraError
+from ..monitor import Monitor
+from ..watch.readings import Reader, Reading, group_names, shown_groups
+
+__all__ = ["observe"]
+
+Values = Callable[[Reading], dict[tuple[tuple[str, str], ...], float]]
+_OVER, _UNDER = (("direction", "over-confident"),), (("direction", "under-confident"),)
+
+# Name, kind of instrument, unit, what it is, and its values by attributes.
+_INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
+    ("rows", "counter", "{row}", "Rows taken in", lambda r: {(): r.summary.n}),
+    (
+        "impossible", "counter", "{row}", "Rows whose outcome had probability 0",
+        lambda r: {(): r.summary.n_impossible},
+    ),
+    ("ecd", "gauge", "{nat}", "Mean excess surprise; above 0 over-confident", lambda r: {(): r.summary.ecd}),
+    (
+        "log10_e_value", "gauge", "1", "Evidence against calibrated since the start",
+        lambda r: {_OVER: r.over, _UNDER: r.under},
+    ),
+    (
+        "log10_e_value_threshold", "gauge", "1", "Evidence since the start that raises an alarm",
+        lambda r: {_OVER: r.threshold, _UNDER: r.threshold},
+    ),
+    ("log10_change", "gauge", "1", "Evidence that it became over-confident", lambda r: {(): r.change}),
+    (
+        "log10_change_threshold", "gauge", "1", "Evidence of a change that raises an alarm",
+        lambda r: {(): r.change_threshold},
+    ),
+    (
+        "alarm_active", "gauge", "1", "1 where an alarm was raised and stands",
+        lambda r: {
+            (("kind", "since the start"), *_OVER): int(_OVER[0][1] in r.raised),
+            (("kind", "since the start"), *_UNDER): int(_UNDER[0][1] in r.raised),
+            (("kind", "change"), *_OVER): int(r.changed),
+        },
+    ),
+)  # fmt: skip
+
+
+def _metrics() -> Any:
+    """Import the API, or name the extra that brings it."""
+    try:
+        from opentelemetry import metrics
+    except ImportError as error:
+        raise MissingExtraError(
+            "OpenTelemetry metrics need opentelemetry-api, which is not installed.\n\n"
+            'Hint: pip install "safecal[opentelemetry]"'
+        ) from error
+    return metrics
+
+
+def observe(monitor: Monitor | Callable[[], Monitor], meter: Any = None, *, max_groups: int = 50) -> None:
+    """Show a monitor as observable instruments, which are read whenever metrics are collected.
+
+    Instruments of all rows are named ``safecal.ecd`` and so on, those of groups ``safecal.group.ecd`` with an attribute
+    ``group``, so that a sum counts no row twice. OpenTelemetry takes finite values only. So ECD of no rows is not
+    reported; nor, after an impossible outcome, are ECD and the evidence, which are infinite: ``safecal.impossible``
+    counts such rows, and ``safecal.alarm_active`` stays 1.
+
+    Parameters
+    ----------
+    monitor : Monitor or callable
+        What to show, or a function that returns it.
+    meter : opentelemetry.metrics.Meter, optional
+        Where to; by default the global one named ``safecal``.
+    max_groups : int, default 50
+        Groups that are shown: those with the strongest evidence of over-confidence. The others are counted in
+        ``safecal.groups_not_shown``.
+
+    Raises
+    ------
+    MissingExtraError
+        When the API is not installed.
+
+    Examples
+    --------
+    >>> from safecal.compat.opentelemetry import observe
+    >>> from safecal.monitor import Monitor
+    >>> monitor = Monitor()
+    >>> observe(monitor)  # doctest: +SKIP
+    """
+    if not (isinstance(monitor, Monitor) or callable(monitor)):
+        raise fail(InputError, "monitor", "must be a Monitor, or a function that returns one", got=show(monitor))
+    most = whole_number(max_groups, "max_groups", 0)
+    metrics = _metrics()
+    made = metrics.get_meter("safecal") if meter is None else meter
+
+    def current() -> Monitor:
+        return monitor if isinstance(monitor, Monitor) else monitor()
+
+    reader = Reader()
+    for name, kind, unit, about, values in _INSTRUMENTS:
+        create = getattr(made, f"create_observable_{kind}")
+        both = ("safecal", _total(current, reader, values)), ("safecal.group", _groups(current, reader, values, most))
+        for place, read in both:
+            create(f"{place}.{name}", callbacks=[_callback(metrics, read)], unit=unit, description=about)
+
+    def left() -> Iterator[tuple[dict[str, str], float]]:
+        yield {}, max(len(current().groups) - most, 0)
+
+    made.create_observable_gauge(
+        "safecal.groups_not_shown",
+        callbacks=[_callback(metrics, left)],
+        unit="{group}",
+        description="Groups that have no series",
+    )
+
+
+Read = Callable[[], Iterator[tuple[dict[str, str], float]]]
+
+
+def _total(current: Callable[[], Monitor], reader: Reader, values: Values) -> Read:
+    def read() -> Iterator[tuple[dict[str, str], float]]:
+        for attributes, value in values(reader(current())).items():
+            yield dict(attributes), value
+
+    return read
+
+
+def _groups(current: Callable[[], Monitor], reader: Reader, values: Values, most: int) -> Read:
+    def read() -> Iterator[tuple[dict[str, str], float]]:
+        monitor = current()
+        names = group_names(monitor.groups)
+        for group, reading in shown_groups(monitor, most, reader)[0]:
+            for attributes, value in values(reading).items():
+                yield {"group": names[group], **dict(attributes)}, value
+
+    return read
+
+
+def _callback(metrics: Any, read: Read) -> Callable[[Any], Iterator[Any]]:
+    def callback(_: Any) -> Iterator[Any]:
+        for attributes, value in read():
+            if math.isfinite(value):
+                yield metrics.Observation(value, attributes)
+
+    return callback

@@ -1,0 +1,137 @@
+"""Evidence against rows on a log scale, with its threshold and the alarms, as a picture."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from ..report.markup import Markup, element
+from ..report.numbers import grouped, short
+from ..report.svg import Scale, centred, label, line, picture, shape, sized
+from .state import evidence, power
+
+__all__ = ["Curve", "evidence_picture", "thinned"]
+
+_SIZE = (440.0, 262.0)
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 428.0, 40.0, 212.0
+STRETCHES = 188  # of the width; no screen shows more
+
+Points = Sequence[tuple[int, float]]  # rows, logarithm to the base 10
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Evidence after each batch; the second of two is drawn dashed."""
+
+    name: str
+    points: Points
+
+
+def thinned(points: Points, most: int = STRETCHES) -> list[tuple[int, float]]:
+    """Return the first point, and the highest and the last of each stretch of rows.
+
+    Examples
+    --------
+    >>> thinned([(k, float(k % 7)) for k in range(10_001)], 4)
+    [(0, 0.0), (6, 6.0), (2500, 1.0), (2505, 6.0), (5000, 2.0), (5004, 6.0), (7500, 3.0), (7503, 6.0), (10000, 4.0)]
+    """
+    if len(points) <= 2 * most:
+        return list(points)
+    start, end = points[0][0], points[-1][0]
+    found = [points[0]]
+    stretch: list[tuple[int, float]] = []
+    at = 0
+    for point in points[1:]:
+        place = min(math.ceil(most * (point[0] - start) / (end - start)), most) if end > start else most
+        if place != at and stretch:
+            found += sorted({max(stretch, key=lambda p: p[1]), stretch[-1]})
+            stretch = []
+        at = place
+        stretch.append(point)
+    return found + sorted({max(stretch, key=lambda p: p[1]), stretch[-1]})
+
+
+def evidence_picture(
+    name: str, title: str, curves: Sequence[Curve], threshold: float, alarms: Sequence[tuple[int, str]], y_name: str
+) -> Markup:
+    """Return the picture; alarms are rows with the number that the table gives them."""
+    x = Scale(float(curves[0].points[0][0]), float(max(curves[0].points[-1][0], 1)), _LEFT, _RIGHT)
+    y = _heights(curves, threshold)
+    ticks = [t for t in x.ticks(5) if t == int(t)]
+    levels = [t for t in y.ticks(5) if t == int(t)]
+    parts = [
+        element("rect", x=_LEFT, y=_TOP, width=_RIGHT - _LEFT, height=y(threshold) - _TOP, class_="zone"),
+        *(line(_LEFT, y(t), _RIGHT, y(t), "grid") for t in levels),
+        *(label(_LEFT - 6.0, y(t) + 4.0, "1" if t == 0 else power(int(t)), anchor="end") for t in levels),
+        line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
+        *(line(x(t), _BOTTOM, x(t), _BOTTOM + 4.0, "axis") for t in ticks),
+        *(centred(x(t), _BOTTOM + 18.0, short(int(t)), "tick", (_LEFT - 20.0, _SIZE[0] - 3.0)) for t in ticks),
+        label((_LEFT + _RIGHT) / 2.0, _BOTTOM + 40.0, "rows", "axis-name", "middle"),
+        element(
+            "text", y_name, class_="axis-name", text_anchor="middle",
+            transform=f"translate(12 {(_TOP + _BOTTOM) / 2:.0f}) rotate(-90)",
+        ),
+        line(_LEFT, y(threshold), _RIGHT, y(threshold), "limit"),
+        *(_curve(curve, x, y, k) for k, curve in enumerate(curves)),
+        *_marks(alarms, x),
+        label(_LEFT + 5.0, y(threshold) - 5.0, f"alarm from {evidence(threshold)}", "limit-text halo"),
+        *(_legend(curves) if len(curves) > 1 else []),
+    ]  # fmt: skip
+    return picture(name, _SIZE, title, _described(curves, threshold, alarms), *parts)
+
+
+def _heights(curves: Sequence[Curve], threshold: float) -> Scale:
+    """Return a scale that holds the threshold and all that is large; far below 1, evidence lies at the edge."""
+    finite = [v for curve in curves for _, v in curve.points if math.isfinite(v)]
+    high = max([1.3 * threshold, *(1.06 * v for v in finite)])
+    low = max(min([-0.5, *finite]), -max(0.6 * high, 6.0))
+    return Scale(low, high, _BOTTOM, _TOP)
+
+
+def _curve(curve: Curve, x: Scale, y: Scale, place: int) -> Markup:
+    drawn = thinned(curve.points)
+    path = shape([(x(n), y(v)) for n, v in drawn], "curve second" if place else "curve", closed=False)
+    last = element("circle", cx=x(drawn[-1][0]), cy=y(drawn[-1][1]), r=3.0, class_="tip")
+    endless = next((n for n, v in drawn if v == math.inf), None)
+    if endless is None:
+        return element("g", path, last)
+    left = x(endless) > (_LEFT + _RIGHT) / 2.0
+    at = x(endless) + (-6.0 if left else 6.0)
+    return element("g", path, last, label(at, _TOP + 14.0, "∞", "endless halo", "end" if left else None))
+
+
+def _marks(alarms: Sequence[tuple[int, str]], x: Scale) -> list[Markup]:
+    """Mark each alarm by a line and a triangle, with its number as long as they do not crowd."""
+    found = []
+    free = -math.inf
+    for row, number in sorted(alarms):
+        at = x(row)
+        found.append(line(at, _TOP, at, _BOTTOM, "alarm"))
+        found.append(shape([(at, _TOP), (at - 5.0, _TOP - 8.0), (at + 5.0, _TOP - 8.0)], "alarm-mark"))
+        if at - sized(number) / 2.0 > free:
+            found.append(label(at, _TOP - 12.0, number, "small value", "middle"))
+            free = at + sized(number) / 2.0 + 2.0
+    return found
+
+
+def _legend(curves: Sequence[Curve]) -> list[Markup]:
+    found = []
+    at = _LEFT
+    for place, curve in enumerate(curves):
+        found.append(line(at, 10.0, at + 22.0, 10.0, "curve second" if place else "curve"))
+        found.append(label(at + 28.0, 14.0, curve.name, "small"))
+        at += 40.0 + sized(curve.name)
+    return found
+
+
+def _described(curves: Sequence[Curve], threshold: float, alarms: Sequence[tuple[int, str]]) -> str:
+    said = []
+    for curve in curves:
+        rows, last = curve.points[-1]
+        who = f"{curve.name}: " if len(curves) > 1 else ""
+        said.append(f"{who}{evidence(last)} after {grouped(rows)} rows")
+    text = f"{'; '.join(said)}. An alarm is raised from {evidence(threshold)} on. "
+    if not alarms:
+        return text + "No alarm was raised."
+    return text + "Raised at row " + ", ".join(grouped(row) for row, _ in alarms[:5]) + "."

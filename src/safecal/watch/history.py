@@ -1,0 +1,72 @@
+"""What is remembered of a watched model, batch by batch."""
+
+from dataclasses import dataclass
+from typing import final
+
+from ..monitor import Alarm, Monitor
+from ..summary import Summary
+
+__all__ = ["History", "Point", "Raised"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The state after one batch.
+
+    Attributes
+    ----------
+    batch : str
+        Its id.
+    window : str or None
+        The window it belongs to.
+    received : str
+        When it was taken in: ISO 8601, UTC.
+    summary : Summary
+        The sums of the batch alone.
+    log_over, log_under : float
+        Logarithms of the e-values against "calibrated since the start", after it.
+    log_change : float
+        Logarithm of the detector's statistic, after it.
+    """
+
+    batch: str
+    window: str | None
+    received: str
+    summary: Summary
+    log_over: float
+    log_under: float
+    log_change: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An alarm, and when and by which batch it was raised."""
+
+    alarm: Alarm
+    at: str
+    batch: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything that is known of a watched model.
+
+    Attributes
+    ----------
+    monitor : Monitor
+        The state now.
+    points : tuple of Point
+        One for each batch, in the order in which they were taken in.
+    alarms : tuple of Raised
+        In their order.
+    quarantined : int
+        Rows or files that were set aside because they could not be read.
+    """
+
+    monitor: Monitor
+    points: tuple[Point, ...] = ()
+    alarms: tuple[Raised, ...] = ()
+    quarantined: int = 0

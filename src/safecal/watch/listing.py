@@ -1,0 +1,130 @@
+"""The alarms and the groups of a watched model, as tables that sort when a header is pressed."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..inference.intervals import intervals_together
+from ..report.markup import Markup, element, shortened
+from ..report.numbers import grouped, shown
+from ..report.tables import region
+from .history import History, Raised
+from .readings import Reading, group_names, log10, shown_groups
+from .state import moment_text
+
+__all__ = ["LISTED", "alarm_numbers", "alarm_table", "group_table"]
+
+LISTED = 200  # alarms, and groups, in a table
+_LONGEST = 60  # characters of a name
+
+
+class Column(NamedTuple):
+    """A column: its name, and what it sorts by: "text", "number" or "place"."""
+
+    name: str
+    by: str
+    order: str | None = None
+
+
+def alarm_numbers(history: History) -> list[str]:
+    """Return what the table and the pictures call each alarm."""
+    return [str(k + 1) for k in range(len(history.alarms))]
+
+
+def alarm_table(history: History) -> Markup:
+    """Return the alarms, the latest first."""
+    columns = [
+        Column("alarm", "number", "descending"),
+        Column("raised, UTC", "text"),
+        Column("who", "text"),
+        Column("what", "text"),
+        Column("at row", "number"),
+        Column("since row", "number"),
+        Column("window", "text"),
+        Column("evidence", "number"),
+        Column("asked", "number"),
+        Column("batch", "text"),
+    ]
+    names = group_names(history.monitor.groups)
+    latest = [*zip(alarm_numbers(history), history.alarms, strict=True)][::-1][:LISTED]
+    body = [_alarm(number, raised, names) for number, raised in latest]
+    return _table(columns, body, "Alarms, the latest first")
+
+
+def _alarm(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup:
+    alarm = raised.alarm
+    who = "all rows" if alarm.group is None else names.get(alarm.group, str(alarm.group))
+    what = f"became {alarm.direction}" if alarm.kind == "change" else f"{alarm.direction} all along"
+    cells = [
+        _text(moment_text(raised.at).removesuffix(" UTC")),
+        _text(who),
+        _text(what),
+        _number(grouped(alarm.row)),
+        _number(grouped(alarm.began)),
+        _text(alarm.window or ""),
+        _number(_digits(log10(alarm.log_e_value))),
+        _number(_digits(log10(alarm.log_threshold))),
+        _text(raised.batch),
+    ]
+    return element("tr", element("th", number, scope="row", class_="n"), *cells)
+
+
+def _digits(value: float) -> str:
+    """Return a logarithm to the base 10 in two decimals."""
+    return shown(value, signed=True) if math.isinf(value) else f"{value:+.2f}"
+
+
+def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
+    """Return the groups, the worst first, and how many of them are left out."""
+    columns = [
+        Column("group", "text"),
+        Column("rows", "number"),
+        Column("ECD", "number"),
+        Column("at least", "number"),
+        Column("at most", "number"),
+        Column("over", "number"),
+        Column("alarm from", "number"),
+        Column("change", "number"),
+        Column("change from", "number"),
+        Column("finding", "text"),
+    ]
+    names = group_names(history.monitor.groups)
+    found, left = shown_groups(history.monitor, LISTED)
+    ends = intervals_together([reading.summary for _, reading in found], level)
+    body = [_group(names[group], reading, at.low, at.high) for (group, reading), at in zip(found, ends, strict=True)]
+    return _table(columns, body, "Groups, the worst first"), left
+
+
+def _group(name: str, reading: Reading, low: float, high: float) -> Markup:
+    said = "over-confident" if reading.over_confident else reading.raised[0] if reading.raised else ""
+    numbers = [
+        grouped(reading.summary.n),
+        *(shown(x, signed=True) for x in (reading.summary.ecd, low, high)),
+        *(_digits(x) for x in (reading.over, reading.threshold, reading.change, reading.change_threshold)),
+    ]
+    head = element("th", element("bdi", shortened(name, _LONGEST)), scope="row")
+    cells = [*map(_number, numbers), element("td", said)]
+    return element("tr", head, *cells, class_="beyond" if reading.over_confident else None)
+
+
+def _number(text: str) -> Markup:
+    return element("td", text, class_="none" if text == "N/A" else None)
+
+
+def _text(text: str) -> Markup:
+    return element("td", element("bdi", shortened(text, _LONGEST)), class_="t")
+
+
+def _table(columns: Sequence[Column], body: Sequence[Markup], caption: str) -> Markup:
+    heads = [
+        element("th", c.name, scope="col", data_by=c.by, aria_sort=c.order, class_="n" if c.by == "number" else None)
+        for c in columns
+    ]
+    table = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *heads)),
+        element("tbody", *body),
+        class_="keys",
+    )
+    return region(table, caption)

@@ -1,0 +1,106 @@
+"""The pictures of the history page: ECD by window, and both kinds of evidence."""
+
+import math
+
+from ..report.markup import Markup, element
+from ..report.numbers import grouped, percent, rows, together
+from .curves import STRETCHES, Curve, evidence_picture
+from .history import History
+from .listing import alarm_numbers
+from .readings import Reading, log10
+from .windows_picture import LEVEL, Slot, windows_picture
+
+__all__ = ["pictures_section", "section"]
+
+
+def section(name: str, heading: str, *parts: str | None) -> Markup:
+    """Return a section of the page with its heading."""
+    return element("section", element("h2", heading, id=name), *parts, aria_labelledby=name)
+
+
+def pictures_section(history: History, found: list[Slot], what: str) -> Markup:
+    """Return the pictures of a history that has points."""
+    reading = Reading.of(history.monitor)
+    over, under, change = _paths(history)
+    numbers = alarm_numbers(history)
+    by_kind = {
+        kind: [
+            (raised.alarm.row + 1, numbers[k])
+            for k, raised in enumerate(history.alarms)
+            if raised.alarm.kind == kind and raised.alarm.group is None
+        ]
+        for kind in ("since the start", "change")
+    }
+    count = len(history.points)
+    thin = ""
+    if count > 2 * STRETCHES:
+        thin = f" Of {grouped(count)} batches, the highest and the last of each of {STRETCHES} stretches are drawn."
+    process = evidence_picture(
+        "process", "Evidence since the start", [Curve("over-confident", over), Curve("under-confident", under)],
+        reading.threshold, by_kind["since the start"], "e-value",
+    )  # fmt: skip
+    detector = evidence_picture(
+        "detector", "Evidence of a change", [Curve("change", change)], reading.change_threshold, by_kind["change"],
+        "detector",
+    )  # fmt: skip
+    parts = [
+        _windows_figure(history, found, what) if found else None,
+        _figure(
+            "Was it calibrated since the start?",
+            process,
+            "The evidence against it after each batch, on a scale of powers of ten; 1 is none, and far below 1 it lies "
+            "at the edge. It may be looked at after every row.",
+            thin,
+        ),
+        _figure(
+            "Did it become over-confident?",
+            detector,
+            "The detector's statistic after each batch. Triangles are alarms, with their numbers in the table; after "
+            "one, it stays silent until the alarm is acknowledged.",
+            thin,
+        ),
+    ]
+    return section("pictures", "The pictures", element("div", *parts, class_="pictures"))
+
+
+def _windows_figure(history: History, found: list[Slot], what: str) -> Markup:
+    numbers = alarm_numbers(history)
+    marked: dict[str, str] = {}
+    for k, raised in enumerate(history.alarms):
+        name = raised.alarm.window if what == "window" else raised.batch
+        if name is not None:
+            marked[name] = f"{marked[name]}, {numbers[k]}" if name in marked else numbers[k]
+    total = sum(len(slot.names) for slot in found)
+    plural = "windows" if what == "window" else "batches"
+    merged = (
+        f" Neighbours of the {grouped(total)} {plural} are added up, to {len(found)}." if total > len(found) else ""
+    )
+    missing = history.monitor.summary.n - sum(slot.summary.n for slot in found)
+    rest = f" {rows(missing)} of earlier windows, or of none, are not drawn." if missing > 0 else ""
+    return _figure(
+        f"How surprised was it? ECD by {what}",
+        windows_picture("windows", found, what, marked),
+        f"Above 0 over-confident, below 0 under-confident. Grey: the {percent(LEVEL)} interval of each {what} by "
+        f"itself; dots are filled where it leaves out 0. One of many may do so by chance: the evidence decides.",
+        f"{merged}{rest}",
+    )
+
+
+def _figure(heading: str, image: Markup, *caption: str) -> Markup:
+    return element(
+        "figure", element("h3", heading), image, element("figcaption", *(together(part) for part in caption))
+    )
+
+
+def _paths(history: History) -> tuple[list[tuple[int, float]], ...]:
+    """Return both directions of the e-process, and the detector, after each batch: rows and logarithm to base 10."""
+    n = history.monitor.summary.n - sum(point.summary.n for point in history.points)
+    impossible = 0
+    over, under, change = ([(n, start)] if n == 0 else [] for start in (0.0, 0.0, -math.inf))
+    for point in history.points:
+        n += point.summary.n
+        impossible += point.summary.n_impossible
+        over.append((n, log10(point.log_over)))
+        under.append((n, log10(point.log_under)))
+        change.append((n, log10(point.log_change, impossible=impossible > 0)))
+    return over, under, change

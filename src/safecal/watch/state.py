@@ -1,0 +1,244 @@
+"""How a watched model stands now, and since when, in words."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import final
+
+from ..report.markup import Markup, element, join, shortened
+from ..report.numbers import grouped, plain, rows
+from ..verdict import SAFE, UNDETERMINED, UNSAFE
+from .history import History, Raised
+from .readings import Reading, group_names
+
+__all__ = ["State", "evidence", "moment_text", "named", "power", "state"]
+
+_NAMED = 3  # groups that a sentence names
+_NO_CHANGE = "The detector sees no change that was not acknowledged."
+_FOR_GOOD = "The alarm since the start stands for good: it speaks about all rows, also those of long ago."
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the page says first.
+
+    Attributes
+    ----------
+    title : str
+        A word or two.
+    shape : str
+        The decision of a report that has the same icon.
+    tone : str
+        The class of its colours.
+    headline : str
+        As one would say it aloud.
+    reason : str or Markup
+        Why, and since when.
+    meaning : tuple of str
+        What that means, a paragraph each.
+    steps : tuple of (str, str)
+        What to do, and how.
+    """
+
+    title: str
+    shape: str
+    tone: str
+    headline: str
+    reason: str | Markup
+    meaning: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+
+
+def evidence(log10: float) -> str:
+    """Return evidence as one would say it.
+
+    Examples
+    --------
+    >>> evidence(1.6), evidence(7.3), evidence(-40.0), evidence(float("inf"))
+    ('39.8', '2 × 10⁷', '10⁻⁴⁰', 'infinite')
+    """
+    if math.isinf(log10):
+        return "infinite" if log10 > 0.0 else "0"
+    if -3.0 <= log10 < 3.0:
+        return plain(10.0**log10)
+    if 3.0 <= log10 < 6.0:
+        return grouped(int(round(10.0**log10, 2 - math.floor(log10))))
+    exponent = math.floor(log10 + 1e-9)
+    leading = round(10.0 ** (log10 - exponent))
+    if leading == 10:
+        exponent, leading = exponent + 1, 1
+    return power(exponent) if leading == 1 else f"{leading} × {power(exponent)}"
+
+
+def power(exponent: int) -> str:
+    """Return a power of ten.
+
+    Examples
+    --------
+    >>> power(-12)
+    '10⁻¹²'
+    """
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def moment_text(at: str) -> str:
+    """Return a moment in ISO 8601 as a reader sees it."""
+    return at.replace("T", " ").partition(".")[0].removesuffix("Z").removesuffix("+00:00") + " UTC"
+
+
+def state(history: History) -> State:
+    """Say how the model stands now: all rows first, then the groups."""
+    monitor = history.monitor
+    total = Reading.of(monitor)
+    if total.summary.n == 0:
+        return _waiting()
+    bad = [group for group in monitor.groups if Reading.of(monitor, group).over_confident_now]
+    if total.over_confident_now:
+        return _over(history, total, bad)
+    if bad:
+        return _groups(history, bad)
+    if total.over_confident:
+        return _was_over(history, total)
+    if "under-confident" in total.raised:
+        return _under(history, total)
+    return _quiet(total)
+
+
+def _last(history: History, kind: str, direction: str, group: Hashable = None) -> Raised | None:
+    found = [
+        r for r in history.alarms
+        if (r.alarm.kind, r.alarm.direction) == (kind, direction) and r.alarm.group == group
+    ]  # fmt: skip
+    return found[-1] if found else None
+
+
+def named(name: str) -> Markup:
+    """Return the name of a window or batch, which no line break parts if it is short."""
+    return element("bdi", shortened(name, 60), class_="name" if len(name) <= 20 else None)
+
+
+def _when(raised: Raised) -> str:
+    return f"The alarm was raised at row {grouped(raised.alarm.row)}, on {moment_text(raised.at)}."
+
+
+def _since(history: History, reading: Reading, group: Hashable = None) -> Markup:
+    """Say since when it is over-confident: the change, where there is one, else the evidence of all rows."""
+    changed = _last(history, "change", "over-confident", group)
+    if reading.changed and changed is not None:
+        began = changed.alarm.began
+        window = history.monitor.window_of(began) if group is None else None
+        where = ["; that row came in window ", named(window)] if window is not None else []
+        return join([f"It became over-confident at about row {grouped(began)}", *where, f". {_when(changed)}"])
+    found = _last(history, "since the start", "over-confident", group)
+    told = f" {_when(found)}" if found is not None else ""
+    return join([f"Its rows together speak against a model that was calibrated since the start.{told}"])
+
+
+def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
+    impossible = reading.summary.n_impossible
+    headline = "It is surer than it should be"
+    if impossible:
+        headline = "It called impossible what happened"
+    meaning = [_promise(history, reading)]
+    if impossible:
+        meaning.append(
+            f"{rows(impossible)} had an outcome to which the model had given probability 0. Evidence and ECD are "
+            "infinite from there on, and stay so: fix the model and watch it anew."
+        )
+    if not reading.changed:
+        meaning.append(f"{_NO_CHANGE} {_FOR_GOOD}")
+    if bad:
+        meaning.append(
+            f"{_many(bad)} over-confident by {'itself' if len(bad) == 1 else 'themselves'}: {_names(history, bad)}."
+        )
+    reason = _since(history, reading)
+    return State("OVER-CONFIDENT", UNSAFE, "unsafe", headline, reason, tuple(meaning), _steps(reading.changed))
+
+
+def _promise(history: History, reading: Reading) -> str:
+    if reading.changed:
+        length = grouped(round(history.monitor.run_length))
+        return f"If the model were calibrated, such an alarm would come once in {length} rows at most, on average."
+    return (
+        f"If the model were calibrated, the probability of such an alarm, ever, is at most {history.monitor.alpha:g}."
+    )
+
+
+def _was_over(history: History, reading: Reading) -> State:
+    reason = join([_since(history, reading), f" By now that evidence has shrunk to {evidence(reading.over)}."])
+    headline = "An alarm stands, and nothing new"
+    meaning = (_NO_CHANGE, _FOR_GOOD)
+    step = ("If the model was replaced, watch it with a new state.", "Old rows then no longer speak for or against it.")
+    return State("WAS OVER-CONFIDENT", UNDETERMINED, "undetermined", headline, reason, meaning, (step,))
+
+
+def _many(bad: list[Hashable]) -> str:
+    return "One group is" if len(bad) == 1 else f"{len(bad)} groups are"
+
+
+def _names(history: History, groups: list[Hashable]) -> str:
+    texts = group_names(history.monitor.groups)
+    more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
+    return ", ".join(shortened(texts[group], 40) for group in groups[:_NAMED]) + more
+
+
+def _groups(history: History, bad: list[Hashable]) -> State:
+    one = len(bad) == 1
+    what = f"{_many(bad)} over-confident"
+    since = _since(history, Reading.of(history.monitor, bad[0]), bad[0]) if one else None
+    reason = join([f"{_names(history, bad)}. ", since])
+    meaning = (
+        "All rows together raise no alarm: a small group, or one that other groups outweigh, does not show there.",
+        "Rows of a group are counted within it. The thresholds of groups are higher, so that all of them together keep "
+        "the promise.",
+    )
+    title = "OVER-CONFIDENT IN A GROUP" if one else f"OVER-CONFIDENT IN {len(bad)} GROUPS"
+    return State(title, UNSAFE, "unsafe", what, reason, meaning, _steps(True))
+
+
+def _under(history: History, reading: Reading) -> State:
+    found = _last(history, "since the start", "under-confident")
+    told = f" {_when(found)}" if found is not None else ""
+    reason = f"Its rows together say that it is right more often than it claims.{told}"
+    meaning = ("That is cautious, not unsafe: what it says may be relied on, and it could say more.",)
+    step = ("Recalibrate, if caution costs.", "A temperature below 1 lets it say what it knows.")
+    return State(
+        "UNDER-CONFIDENT", UNDETERMINED, "undetermined", "It is less sure than it may be", reason, meaning, (step,)
+    )
+
+
+def _quiet(reading: Reading) -> State:
+    reason = (
+        f"After {rows(reading.summary.n)}, the evidence of over-confidence since the start is "
+        f"{evidence(reading.over)}, and {evidence(reading.threshold)} raises an alarm. That of a change is "
+        f"{evidence(reading.change)}, and {evidence(reading.change_threshold)} raises an alarm."
+    )
+    meaning = (
+        "No alarm is not a proof of calibration. It says that what was seen so far is no strong evidence against it. "
+        "The windows below show how large an over-confidence may still hide.",
+    )
+    step = ("Nothing has to be done.", "Go on watching; this may be looked at as often as you like.")
+    return State("NO ALARM", SAFE, "calm", "Nothing speaks loudly against it", reason, meaning, (step,))
+
+
+def _waiting() -> State:
+    step = ("Send the first batch.", "Predictions must be fixed before their outcomes are known.")
+    reason = "No batch has been taken in."
+    return State("NO ROWS YET", UNDETERMINED, "undetermined", "There is nothing to tell", reason, (), (step,))
+
+
+def _steps(changed: bool) -> tuple[tuple[str, str], ...]:
+    steps = [
+        ("Look at what came with it.", "New data, a new version, a sensor, another population: see the windows below."),
+        ("Do not rely on its certainty until then.", "Widen what it says, or ask a person."),
+        ("Recalibrate on fresh rows, or train again.", "A recalibrated model is a new one: watch it with a new state."),
+    ]
+    if changed:
+        steps.append(
+            (
+                "Acknowledge the alarm when it is dealt with.",
+                "`safecal watch acknowledge` lets the detector look for the next change.",
+            )
+        )
+    return tuple(steps)

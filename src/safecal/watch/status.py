@@ -1,0 +1,86 @@
+"""The state of a watched model, for a person at a terminal."""
+
+import math
+from collections.abc import Hashable
+
+from ..monitor import Monitor
+from .readings import log10
+from .store import Store
+
+__all__ = ["power", "status_text"]
+
+_GROUPS = 20
+_ASIDES = 5
+
+
+def power(log: float) -> str:
+    """Return exp of a natural logarithm as a power of ten.
+
+    Examples
+    --------
+    >>> from safecal.watch.status import power
+    >>> power(2.302585092994046), power(float("inf"))
+    ('10^+1.00', 'infinite')
+    """
+    if math.isinf(log):
+        return "infinite" if log > 0 else "0"
+    return f"10^{log10(log):+.2f}"
+
+
+def status_text(store: Store) -> str:
+    """Return rows, ECD, evidence, alarms and what was set aside, one line each.
+
+    Parameters
+    ----------
+    store : Store
+        Of the model.
+
+    Returns
+    -------
+    str
+        Several lines; an e-value above its limit is an alarm.
+    """
+    monitor, last = store.monitor(), store.last()
+    alarms, asides = store.alarms(), store.asides()
+    lines = _table(monitor)
+    lines.append(f"last batch      {'none yet' if last is None else f'{last.batch}, {last.received}'}")
+    lines.append(f"alarms          {len(alarms)}")
+    lines += [f"  {raised.at}  {raised.alarm}" for raised in alarms]
+    lines.append(f"set aside       {len(asides)}")
+    lines += [f"  {aside.batch}, {aside.place}: {aside.reason}" for aside in asides[-_ASIDES:]]
+    if len(asides) > _ASIDES:
+        lines.append(f"  and {len(asides) - _ASIDES} before")
+    label = store.settings.get("pos_label")
+    if label is not None and not store.settings.get("seen"):
+        lines.append(f"note            the label {label!r} of `--pos-label` has not occurred yet")
+    return "\n".join(lines)
+
+
+def _table(monitor: Monitor) -> list[str]:
+    groups: list[Hashable] = [None, *monitor.groups]
+    header = ("", "rows", "ECD", "over", "under", "limit", "change", "limit")
+    rows = [header, *(_row(monitor, group) for group in groups[: _GROUPS + 1])]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
+    widths[0] = max(widths[0], 14)
+    lines = []
+    for name, *numbers in rows:
+        cells = [text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *cells]))
+    if len(groups) > _GROUPS + 1:
+        lines.append(f"and {len(groups) - _GROUPS - 1} more groups")
+    return lines
+
+
+def _row(monitor: Monitor, group: Hashable) -> tuple[str, ...]:
+    stream, limits = monitor.stream(group), monitor.threshold(group=group)
+    logs = [monitor.log_e_value(direction, group=group) for direction in ("over-confident", "under-confident")]
+    name = "all rows" if group is None else str(group)
+    return (
+        name,
+        str(stream.summary.n),
+        f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-",
+        *(power(log) for log in logs),
+        power(limits.log_threshold),
+        power(monitor.log_change(group=group)) + ("!" if stream.changed else ""),
+        power(limits.log_run_length),
+    )

@@ -1,0 +1,170 @@
+"""What every store must do, whatever keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from safecal.errors import FileError, LockedError, OptionError
+from safecal.monitor import Monitor
+from safecal.watch.history import Point, Raised
+from safecal.watch.sql import SqlStore
+from safecal.watch.store import WHOLE, Aside, Taken
+
+from .feeding import columns
+
+Opener = Callable[..., SqlStore]
+SETTINGS: dict[str, Any] = {"alpha": None, "run_length": None, "y": None, "by": ["site"], "window_column": None}
+
+
+def taken(store: SqlStore, batch: str, *, drift: float = 1.0, asides: int = 0) -> Taken:
+    """Return a batch that follows the state of the store."""
+    monitor = store.monitor()
+    rows = columns(np.random.default_rng(len(batch)), 500, drift=drift)
+    alarms = monitor.update(rows["y"], logits=rows["logit"], by={"site": rows["site"]}, window=f"day of {batch}")
+    before = Monitor()
+    before.update(rows["y"], logits=rows["logit"])
+    logs = (monitor.log_e_value(), monitor.log_e_value("under-confident"), monitor.log_change())
+    point = Point(batch, f"day of {batch}", "2026-01-01T00:00:00+00:00", before.summary, *logs)
+    raised = tuple(Raised(alarm, "2026-01-01T00:00:00+00:00", batch) for alarm in alarms)
+    apart = tuple(Aside(batch, "digest", f"row {k}", "no number") for k in range(asides))
+    settings = {**store.settings, "y": "label"}
+    return Taken(batch, f"digest of {batch}", "1:2:3", monitor, settings, (point,), raised, apart)
+
+
+def _open(opener: Opener, **more: Any) -> SqlStore:
+    return opener(settings=SETTINGS, monitor=Monitor(run_length=5000, grouped=True), **more)
+
+
+def round_trip(opener: Opener) -> None:
+    """What is committed is there after closing, all of it, in its order."""
+    with _open(opener) as store:
+        assert store.settings == {**SETTINGS, "alpha": 0.05, "run_length": 5000.0}
+        assert store.last() is None
+        batches = []
+        for name, drift in (("b", 1.0), ("aa", 1.0), ("c x y z", 3.0)):
+            batches.append(taken(store, name, drift=drift, asides=len(name) - 1))
+            store.commit(batches[-1])
+    with _open(opener) as store:
+        assert store.settings["y"] == "label"
+        history = store.history()
+        assert history.monitor.to_dict() == batches[-1].monitor.to_dict()
+        assert history.points == tuple(point for batch in batches for point in batch.points)
+        assert history.alarms == tuple(raised for batch in batches for raised in batch.alarms)
+        assert len(history.alarms) > 0
+        assert history.quarantined == store.count() == len(store.asides()) == 1 + 6
+        assert store.last() == batches[-1].points[-1]
+        assert list(store.batches("")) == ["b", "aa", "c x y z"]
+        assert list(store.batches("a")) == ["aa"]
+        known = store.known("aa")
+        assert known is not None
+        assert (known.digest, known.stamp) == ("digest of aa", "1:2:3")
+        store.restamp("aa", "4:5:6")
+        known = store.known("aa")
+        assert known is not None
+        assert known.stamp == "4:5:6"
+        assert store.known("a") is None
+
+
+def once(opener: Opener) -> None:
+    """A batch that was counted is refused, and nothing of it stays."""
+    with _open(opener) as store:
+        store.commit(taken(store, "a"))
+        before = store.history()
+        with pytest.raises(FileError, match="has counted the batch 'a' before"):
+            store.commit(taken(store, "a", drift=3.0, asides=2))
+        after = store.history()
+        assert after.monitor.to_dict() == before.monitor.to_dict()
+        assert after.points == before.points
+        assert after.quarantined == 0
+
+
+def stale(opener: Opener) -> None:
+    """A watcher whose lock was lost does not write over what another has written."""
+    with _open(opener) as store:
+        store.commit(taken(store, "a"))
+        late = taken(store, "b")
+        with store._transaction():
+            store._rows("UPDATE safecal_state SET changes = changes + 1")
+        with pytest.raises(FileError, match="was changed by another watcher"):
+            store.commit(late)
+        assert list(store.batches("")) == ["a"]
+        store.commit(taken(store, "b"))
+        assert store.monitor().summary.n == 1000
+
+
+def set_aside(opener: Opener) -> None:
+    """What is set aside is counted once; taken in after all, it no longer is."""
+    with _open(opener) as store:
+        aside = Aside("a", "one", WHOLE, "garbage")
+        store.quarantine(aside)
+        store.quarantine(aside)
+        assert store.asides() == (aside,)
+        assert store.quarantined("a", "one")
+        assert not store.quarantined("a", "two")
+        store.commit(taken(store, "a"))
+        assert store.count() == 0
+
+
+def outbox(opener: Opener) -> None:
+    """An alarm waits for each channel until that has delivered it."""
+    with _open(opener) as store:
+        store.commit(taken(store, "a long name", drift=4.0))
+        waiting = store.undelivered("webhook")
+        assert [raised for _, raised in waiting] == list(store.alarms())
+        assert len(waiting) >= 2
+        store.delivered(waiting[0][0], "webhook")
+        store.delivered(waiting[0][0], "webhook")
+    with _open(opener) as store:
+        assert store.undelivered("webhook") == waiting[1:]
+        assert store.undelivered("command") == waiting
+
+
+def requests(opener: Opener) -> None:
+    """Someone else asks for a detector to be started anew; the watcher does it, once."""
+    with _open(opener) as store:
+        store.commit(taken(store, "a long name", drift=4.0))
+        assert store.monitor().stream().changed
+        with opener() as other:
+            other.request(None)
+            other.request("north")
+            other.request("a group that never was")
+        assert store.grant() == (None, "north")
+        assert store.grant() == ()
+        monitor = store.monitor()
+        assert not monitor.stream().changed
+        assert not monitor.stream("north").changed
+
+
+def settings_stay(opener: Opener) -> None:
+    """Other settings are refused, and those that were found by name are kept."""
+    with _open(opener) as store:
+        store.commit(taken(store, "a"))
+    with pytest.raises(OptionError, match=r"was begun with `--alpha 0.05`; got `--alpha 0.1`"):
+        opener(settings={**SETTINGS, "alpha": 0.1})
+    with pytest.raises(OptionError, match=r"was begun with `--by site`; got `--by site --by age`"):
+        opener(settings={**SETTINGS, "by": ["site", "age"]})
+    with pytest.raises(OptionError, match=r"was begun with no `--window-column`; got `--window-column day`"):
+        opener(settings={**SETTINGS, "window_column": "day"})
+    with opener(settings={"alpha": None}) as store:
+        assert store.settings["y"] == "label"
+
+
+def one_watcher(opener: Opener) -> None:
+    """Two watchers of one model are one too many; readers are welcome."""
+    with _open(opener) as store:
+        with pytest.raises(LockedError, match="another watcher is at work"):
+            _open(opener)
+        with opener() as reader:
+            store.commit(taken(store, "a"))
+            assert reader.monitor().summary.n == 500
+    with _open(opener) as store:
+        assert store.monitor().summary.n == 500
+
+
+LAWS: dict[str, Callable[[Opener], None]] = {
+    law.__name__: law for law in (round_trip, once, stale, set_aside, outbox, requests, settings_stay, one_watcher)
+}

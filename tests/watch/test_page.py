@@ -1,0 +1,198 @@
+"""The history page as text: what it says, what it draws, and that nothing from the data becomes markup."""
+
+import math
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+import pytest
+
+from safecal.monitor import Monitor
+from safecal.watch.curves import STRETCHES, thinned
+from safecal.watch.history import History, Point
+from safecal.watch.page import history_page
+from safecal.watch.windows_picture import MOST, slots
+
+from .histories import HOSTILE, SCRIPT, histories
+
+CASES = tuple(histories())
+VOID = {"br", "meta", "link"}
+
+
+class Reader(HTMLParser):
+    """Read a page; every element must be closed where it was opened."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "script" not in self.open and "style" not in self.open:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.texts))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_page_is_whole(case: str) -> None:
+    text = history_page(histories()[case])
+    page = Reader(text)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    named = [attributes["aria-labelledby"] for _, attributes in page.tags if "aria-labelledby" in attributes]
+    assert {part for name in named for part in str(name).split()} <= set(ids)
+    assert not re.search(r"\b(nan|NaN|None|inf)\b", page.text)
+    assert "http:" not in text.replace("http-equiv", "")
+    assert "https:" not in text
+    assert len(text.encode()) < 250_000
+    created = datetime(2026, 1, 2, tzinfo=UTC)
+    assert history_page(histories()[case], created=created) == history_page(histories()[case], created=created)
+
+
+@pytest.mark.parametrize(
+    ("case", "title", "tone", "said"),
+    [
+        ("drift", "OVER-CONFIDENT", "unsafe", "It became over-confident at about row 7204"),
+        ("quiet", "NO ALARM", "calm", "No alarm is not a proof of calibration."),
+        ("cautious", "UNDER-CONFIDENT", "undetermined", "right more often than it claims"),
+        ("one group", "OVER-CONFIDENT IN A GROUP", "unsafe", "All rows together raise no alarm"),
+        ("impossible", "OVER-CONFIDENT", "unsafe", "1 row had an outcome to which the model had given probability 0."),
+        ("acknowledged", "WAS OVER-CONFIDENT", "undetermined", "The alarm since the start stands for good"),
+        ("one batch", "NO ALARM", "calm", "After 400 rows"),
+        ("nothing", "NO ROWS YET", "undetermined", "No batch has been taken in."),
+    ],
+)
+def test_the_state_in_words(case: str, title: str, tone: str, said: str) -> None:
+    text = history_page(histories()[case])
+    page = Reader(text)
+    assert f"<title>{title}: Is this model still calibrated?</title>" in text
+    assert ("body", {"class": tone}) in page.tags
+    assert title in page.texts
+    assert said in page.text
+
+
+def test_since_when() -> None:
+    history = histories()["drift"]
+    changed = next(raised for raised in history.alarms if raised.alarm.kind == "change")
+    text = Reader(history_page(history)).text
+    assert f"about row {changed.alarm.began}; that row came in window {history.monitor.window_of(7204)}" in text
+    assert f"The alarm was raised at row {changed.alarm.row}, on 2026-01-05 18:00:00 UTC." in text
+    assert "once in 100\N{NARROW NO-BREAK SPACE}000 rows" in history_page(history)
+
+
+def test_the_numbers() -> None:
+    text = Reader(history_page(histories()["drift"])).text
+    assert "12 rows or files could not be read, and were set aside" in text
+    assert "last update 2026-01-08 06:00:00 UTC" in text
+    assert "2 raised so far" in text
+
+
+def test_alarms_are_marked_and_listed() -> None:
+    history = histories()["drift"]
+    page = Reader(history_page(history))
+    marks = [attributes for tag, attributes in page.tags if attributes.get("class") == "alarm-mark"]
+    assert len(history.alarms) == 2
+    assert len(marks) == 4  # each in the windows, and each in its own evidence
+    assert "became over-confident" in page.text
+    assert "over-confident all along" in page.text
+    assert "The alarms" not in Reader(history_page(histories()["quiet"])).text
+
+
+def test_more_alarms_than_a_page_holds() -> None:
+    history = histories()["drift"]
+    text = history_page(replace(history, alarms=history.alarms * 150))
+    assert text.count('scope="row" class="n"') == 200
+    assert "100 earlier alarms are left out." in text
+
+
+def test_groups_worst_first() -> None:
+    history = histories()["groups"]
+    text = history_page(history)
+    names = re.findall(r'<tr class="beyond"><th scope="row"><bdi>(.*?)</bdi>', text)
+    assert sorted(names) == sorted(history.monitor.groups)
+    margins = [history.monitor.log_change(group=g) - history.monitor.threshold(group=g).log_run_length for g in names]
+    assert margins == sorted(margins, reverse=True)
+    assert "3 groups are over-confident by themselves" in text
+    many = history_page(histories()["many groups"])
+    assert "50 of 250 groups are left out, none with stronger evidence than those shown." in many
+
+
+def test_infinite_evidence_is_drawn_and_said() -> None:
+    text = history_page(histories()["impossible"])
+    assert "infinite" in Reader(text).text
+    assert text.count('class="endless halo"') == 2
+    assert ">∞</text>" in text
+    points = re.findall(r'points="([^"]*)"', text)
+    assert all(math.isfinite(float(x)) for path in points for pair in path.split() for x in pair.split(","))
+
+
+def test_many_windows_are_added_up() -> None:
+    history = histories()["many windows"]
+    found, what = slots(history)
+    assert what == "window"
+    assert len(found) <= MOST
+    assert sum(slot.summary.n for slot in found) == history.monitor.summary.n == 8000
+    assert "Neighbours of the 200 windows are added up, to 67." in Reader(history_page(history)).text
+
+
+def test_windows_that_were_closed_are_missed() -> None:
+    monitor = Monitor(max_windows=2)
+    for name in "abc":
+        monitor.update([0, 1, 1], [0.2, 0.7, 0.9], window=name)
+    points = tuple(Point(name, name, "2026-01-01T00:00:00Z", monitor.summary, 0.0, 0.0, 0.0) for name in "c")
+    text = Reader(history_page(History(monitor, points))).text
+    assert "3 rows of earlier windows, or of none, are not drawn." in text
+
+
+def test_ten_thousand_batches_are_thinned_out() -> None:
+    history = histories()["one batch"]
+    point = history.points[0]
+    points = tuple(replace(point, batch=str(k), log_over=math.sin(k / 500.0), window=None) for k in range(10_000))
+    text = history_page(replace(history, points=points))
+    assert len(text.encode()) < 100_000
+    said = "Of 10\N{NARROW NO-BREAK SPACE}000 batches, the highest and the last of each of 188 stretches are drawn."
+    assert text.count(said) == 2
+    assert "ECD by batch" in text
+
+
+def test_thinning_keeps_what_matters() -> None:
+    points = [(k, 0.0) for k in range(5000)]
+    points[1234] = (1234, 9.0)
+    found = thinned(points)
+    assert len(found) <= 2 * STRETCHES + 1
+    assert {(0, 0.0), (1234, 9.0), (4999, 0.0)} <= set(found)
+    assert found == sorted(found)
+    assert thinned(points[:300]) == points[:300]
+    assert thinned([(0, float(k)) for k in range(1000)])[-1] == (0, 999.0)
+
+
+def test_what_comes_from_the_data_is_escaped() -> None:
+    history = histories()["hostile"]
+    hostile = replace(history, points=tuple(replace(p, batch=SCRIPT) for p in history.points))
+    text = history_page(hostile, title=SCRIPT)
+    page = Reader(text)
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert not any(tag in ("img", "iframe") for tag, _ in page.tags)
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert SCRIPT in page.texts
+    assert HOSTILE[1] in page.texts
+    assert r"\ud800 half" in page.texts
+    assert text.encode().decode() == text

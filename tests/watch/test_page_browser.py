@@ -1,0 +1,161 @@
+"""The history page in a real browser: light and dark, wide and narrow, printed, and with hostile names.
+
+``SAFECAL_CHROMIUM`` and ``SAFECAL_AXE`` name the browser and axe-core, as in the tests of the report.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from safecal.watch.page import history_page
+
+from .histories import HOSTILE, SCRIPT, histories
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+AXE = Path(os.environ.get("SAFECAL_AXE") or ROOT / "node_modules" / "axe-core" / "axe.min.js")
+QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+QUIET += " --disable-component-update --disable-sync"
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start the browser once."""
+    if not Path(CHROMIUM).is_file():
+        pytest.skip(f"there is no browser at {CHROMIUM}; set SAFECAL_CHROMIUM")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser: Any, tmp_path: Path) -> Open:
+    """Return a function that opens a page, with the network off, and holds it to behave."""
+
+    @contextmanager
+    def opened(case: str, *, width: int = 1280, **options: Any) -> Iterator[Any]:
+        faults: list[str] = []
+        asked: list[str] = []
+        path = tmp_path / "history.html"
+        path.write_text(history_page(histories()[case], title=SCRIPT if case == "hostile" else None), encoding="utf-8")
+        with browser.new_context(viewport={"width": width, "height": 800}, **options) as context:
+            context.route(re.compile(r"^(?!file:)"), lambda route: route.abort())
+            page = context.new_page()
+            page.on("console", lambda message: faults.append(f"console: {message.text}"))
+            page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+            page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+            page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto(path.as_uri())
+            yield page
+            assert faults == []
+            assert asked == [path.as_uri()]
+
+    return opened
+
+
+@pytest.mark.parametrize("case", list(histories()))
+def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
+    with visit(case, width=360) as page:
+        assert page.title().startswith(f"{page.locator('h2.decision').inner_text()}: ")
+        wide = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert wide[0] <= wide[1] == 360
+        stray = page.evaluate(
+            "[...document.body.querySelectorAll('*')].filter(e => !e.closest('.wide, .quiet, .skip, svg') "
+            "&& e.getBoundingClientRect().right > 361).map(e => e.outerHTML.slice(0, 80))"
+        )
+        assert stray == []
+        page.set_viewport_size({"width": 1280, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        boxes = [picture.bounding_box() for picture in page.locator("svg[role=img]").all()]
+        assert len(boxes) == (0 if case == "nothing" else 3)
+        assert all(box["width"] > 200 and box["height"] > 50 for box in boxes)
+        # No text sticks out of its picture.
+        cut = page.evaluate(
+            "[...document.querySelectorAll('svg[role=img]')].flatMap(s => { const a = s.getBoundingClientRect(); "
+            "return [...s.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect(); return "
+            "b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 1 || b.bottom > a.bottom + 1; })"
+            ".map(t => t.textContent); })"
+        )
+        assert cut == []
+
+
+@pytest.mark.parametrize("case", list(histories()))
+def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
+    if not AXE.is_file():
+        pytest.skip(f"axe-core is not at {AXE}; set SAFECAL_AXE")
+    with visit(case) as page:
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => [r.violations, r.passes.length])")
+            bad = [(fault["impact"], fault["id"], [n["html"] for n in fault["nodes"]]) for fault in found[0]]
+            assert bad == [], scheme
+            assert found[1] > 15
+
+
+def test_tables_sort(visit: Open) -> None:
+    with visit("groups") as page:
+        alarms, groups = page.locator("table.keys").all()
+        assert alarms.locator("th[aria-sort]").inner_text().strip() == "alarm"
+        groups.get_by_role("button", name="ECD").click()
+        values = [float(text) for text in groups.locator("tbody td:nth-child(3)").all_inner_texts()]
+        assert values == sorted(values, reverse=True)
+        alarms.get_by_role("button", name="alarm").click()
+        numbers = [int(text) for text in alarms.locator("tbody th").all_inner_texts()]
+        assert numbers == sorted(numbers)
+
+
+def test_what_comes_from_the_data_stays_text(visit: Open) -> None:
+    with visit("hostile") as page:
+        assert page.locator("h1").inner_text() == SCRIPT
+        assert page.locator("img, iframe").count() == 0
+        assert page.locator("script").count() == 1
+        names = page.locator("table.keys").last.locator("tbody th").all_inner_texts()
+        assert set(HOSTILE[:2]) <= set(names)
+
+
+def test_without_script_everything_is_there(visit: Open) -> None:
+    with visit("groups", java_script_enabled=False) as page:
+        assert page.locator("h2.decision").is_visible()
+        assert page.locator("button").count() == 0
+        for hidden in page.locator(".press").all():
+            assert hidden.is_hidden()
+        for part in page.locator("section, table, svg[role=img]").all():
+            assert part.is_visible()
+
+
+def test_light_dark_and_print(visit: Open) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with visit("groups", color_scheme="dark") as page:
+        dark = page.evaluate(ground)
+        page.emulate_media(color_scheme="light")
+        light = page.evaluate(ground)
+        assert (light, dark) == ("rgb(255, 255, 255)", "rgb(21, 22, 24)")
+        page.emulate_media(color_scheme="dark", media="print")
+        assert page.evaluate(ground) == light
+        assert page.locator(".skip").is_hidden()
+        page.set_viewport_size({"width": 680, "height": 900})  # A4 within its margins
+        assert page.evaluate("document.documentElement.scrollWidth") <= 680
+        pdf = page.pdf(format="A4", print_background=True)
+    assert pdf.startswith(b"%PDF")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 6
+
+
+def test_the_first_key_skips_to_the_state(visit: Open) -> None:
+    with visit("quiet") as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
