@@ -46,14 +46,14 @@ def test_e_values_are_ratios_of_densities(predictions: safecal.Predictions) -> N
     for betas, logs in ((OVER, block.over), (UNDER, block.under)):
         for k, beta in enumerate(betas):
             wanted = (1.0 - beta) * surprisal - predictions.log_partition(beta)
-            np.testing.assert_allclose(logs[:, k], wanted, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(logs[k], wanted, rtol=1e-12, atol=1e-12)
 
 
 @given(st.floats(0.001, 0.999))
 def test_each_e_value_has_the_mean_one(p: float) -> None:
     both = block_of(safecal.bernoulli([1, 0], [p, p]))
     for logs in (both.over, both.under):
-        np.testing.assert_allclose(p * np.exp(logs[0]) + (1.0 - p) * np.exp(logs[1]), 1.0, rtol=1e-10)
+        np.testing.assert_allclose(p * np.exp(logs[:, 0]) + (1.0 - p) * np.exp(logs[:, 1]), 1.0, rtol=1e-10)
 
 
 def test_the_grid_is_part_of_the_profile() -> None:
@@ -72,10 +72,10 @@ def test_the_process_is_that_of_the_profile() -> None:
 
 
 def test_recursions_of_the_detector() -> None:
-    logs = RNG.normal(-0.05, 0.4, (200, len(OVER)))
+    logs = RNG.normal(-0.05, 0.4, (len(OVER), 200))
     r = np.zeros(len(OVER))
     c = np.zeros(len(OVER))
-    for row in np.exp(logs):
+    for row in np.exp(logs.T):
         r, c = row * (r + 1.0), row * np.maximum(c, 1.0)
     whole, found = Detector().advance(logs, "shiryaev-roberts", math.inf)
     assert found is None
@@ -84,11 +84,21 @@ def test_recursions_of_the_detector() -> None:
     steps = Detector()
     for begin in (0, 1, 70, 131):
         end = {0: 1, 1: 70, 70: 131, 131: 200}[begin]
-        steps, _ = steps.advance(logs[begin:end], "cusum", math.inf)
+        steps, _ = steps.advance(logs[:, begin:end], "cusum", math.inf)
     np.testing.assert_allclose(steps.log_r, whole.log_r, rtol=1e-9)
     np.testing.assert_allclose(steps.log_c, whole.log_c, rtol=1e-9)
     assert steps.began == whole.began
     assert steps.n == whole.n == 200
+
+
+def test_long_blocks_keep_every_term() -> None:
+    logs = np.full((len(OVER), 5000), -2.0)  # falls by far more than the range of a float
+    logs[:, 2500:] = 3.0
+    found, _ = Detector().advance(logs, "shiryaev-roberts", math.inf)
+    wanted = -math.inf
+    for step in logs[0]:
+        wanted = step + np.logaddexp(wanted, 0.0)
+    np.testing.assert_allclose(found.log_r, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
@@ -158,8 +168,8 @@ def test_shards_merge() -> None:
 
 
 def test_merged_detectors_add_up() -> None:
-    a, _ = Detector().advance(RNG.normal(0, 0.3, (50, len(OVER))), "cusum", math.inf)
-    b, _ = Detector().advance(RNG.normal(0, 0.3, (70, len(OVER))), "cusum", math.inf)
+    a, _ = Detector().advance(RNG.normal(0, 0.3, (len(OVER), 50)), "cusum", math.inf)
+    b, _ = Detector().advance(RNG.normal(0, 0.3, (len(OVER), 70)), "cusum", math.inf)
     np.testing.assert_allclose(np.exp((a + b).log_r), np.exp(a.log_r) + np.exp(b.log_r))
     assert (a + b).n == 120
     assert Process() + Process() == Process()

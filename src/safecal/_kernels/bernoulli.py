@@ -13,7 +13,7 @@ import numpy as np
 
 from .._types import AnyArray, BoolArray, FloatArray
 
-__all__ = ["Odds", "Rows", "cumulants", "from_logit", "from_probability", "rows"]
+__all__ = ["Odds", "Rows", "cumulants", "from_logit", "from_probability", "log_partition", "rows"]
 
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 
@@ -81,6 +81,14 @@ def rows(odds: Odds, agree: BoolArray, certain: BoolArray | None) -> Rows:
         excess[impossible] = np.inf
         surprisal[impossible] = np.inf
     return Rows(excess, varentropy, varentropy * L * contrast, surprisal, mL + c, residual * residual)
+
+
+def log_partition(odds: Odds, beta: float) -> FloatArray:
+    """Return ``A(beta) = log(p^beta + q^beta)`` alone."""
+    x = beta * odds.L
+    value = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0.0) - beta * odds.c
+    certain = (odds.m == 0.0) & (odds.L == 0.0)
+    return np.where(certain, 0.0, value) if certain.any() else value
 
 
 def cumulants(odds: Odds, beta: AnyArray | float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

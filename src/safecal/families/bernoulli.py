@@ -1,6 +1,7 @@
 """Two outcomes, one of them positive."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -109,6 +110,12 @@ class Bernoulli(Predictions):
             return Cumulants(*kernel.cumulants(odds, beta))
 
         return at
+
+    def _log_partitions(self, rows: slice, betas: Sequence[float]) -> FloatArray:
+        if min(betas) < 0.0:
+            return super()._log_partitions(rows, betas)
+        _, odds = self._odds(rows)
+        return np.stack([kernel.log_partition(odds, beta) for beta in betas])
 
     def gaps(self, rows: Rows) -> FloatArray:
         _, odds = self._odds(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -98,6 +98,11 @@ class Predictions(ABC):
     @abstractmethod
     def _partition(self, rows: slice) -> Partition:
         """Prepare ``log sum p**beta`` and its derivatives of some rows; raise UnavailableError where it is infinite."""
+
+    def _log_partitions(self, rows: slice, betas: Sequence[float]) -> FloatArray:
+        """Return ``log sum p**beta`` of some rows, of shape (betas, rows)."""
+        partition = self._partition(rows)
+        return np.stack([partition(beta).value for beta in betas])
 
     @property
     def _block_rows(self) -> int:

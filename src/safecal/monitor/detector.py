@@ -26,6 +26,8 @@ __all__ = ["FORMS", "Detector", "Found"]
 
 FORMS = ("shiryaev-roberts", "cusum")
 _NONE = (-math.inf,) * len(OVER)
+_PIECE = 1024  # rows over which the logarithms seldom leave the range
+_RANGE = 600.0  # of logarithms whose exponentials a float can hold side by side
 
 
 class Found(NamedTuple):
@@ -34,6 +36,23 @@ class Found(NamedTuple):
     row: int
     log_e_value: float
     began: int
+
+
+def _log_sums(logs: FloatArray, first: FloatArray) -> FloatArray:
+    """Return the logarithm of the running sum of ``exp(logs)`` along each row, with ``exp(first)`` at its head."""
+    found = np.empty_like(logs)
+    for start in range(0, logs.shape[1], _PIECE):
+        part = logs[:, start : start + _PIECE]
+        top = np.maximum(part.max(axis=1), first)[:, None]
+        if (top[:, 0] - part.min(axis=1)).max() < _RANGE:
+            terms = np.exp(part - top)
+            terms[:, 0] += np.exp(first - top[:, 0])
+            sums = np.log(np.cumsum(terms, axis=1)) + top
+        else:  # some terms would vanish beside the largest
+            sums = np.logaddexp(np.logaddexp.accumulate(part, axis=1), first[:, None])
+        found[:, start : start + _PIECE] = sums
+        first = sums[:, -1]
+    return found
 
 
 @final
@@ -82,7 +101,7 @@ class Detector:
 
         Parameters
         ----------
-        logs : ndarray of shape (rows, betas)
+        logs : ndarray of shape (betas, rows)
             Logarithms of e-values; at least one row.
         form : {"shiryaev-roberts", "cusum"}
             Which statistic is compared.
@@ -96,34 +115,33 @@ class Detector:
         found : Found or None
             That row, if there is one.
         """
-        total = np.cumsum(logs, axis=0)
-        before = np.concatenate([np.zeros((1, logs.shape[1])), total[:-1]])  # the sums before each row
-        best = np.maximum(np.maximum.accumulate(-before, axis=0), np.array(self.log_c))
-        log_c = total + best
+        total = np.cumsum(logs, axis=1)
+        held = np.zeros_like(total)  # minus the sums before each row
+        np.negative(total[:, :-1], out=held[:, 1:])
+        log_c = total + np.maximum(np.maximum.accumulate(held, axis=1), np.array(self.log_c)[:, None])
+        log_r = None
         if form == "shiryaev-roberts":
-            log_r = total + np.logaddexp(np.logaddexp.accumulate(-before, axis=0), np.array(self.log_r))
-            compared = log_r
-        else:
-            log_r, compared = None, log_c
-        last = len(logs) - 1
+            log_r = total + _log_sums(held, np.array(self.log_r))
+        compared = log_c if log_r is None else log_r
+        last = logs.shape[1] - 1
         found = None
         if compared.max() >= log_threshold:  # a mean is never larger than the largest
-            path = mixed(compared)
-            if (path >= log_threshold).any():
-                last = int((path >= log_threshold).argmax())
+            hit = mixed(compared) >= log_threshold
+            if hit.any():
+                last = int(hit.argmax())
         if log_r is None:  # kept as well, so that forms can be changed
-            held = -before[: last + 1]
-            new_r = total[last] + np.logaddexp(special.logsumexp(held, axis=0), np.array(self.log_r))
+            sums = special.logsumexp(held[:, : last + 1], axis=1)
+            new_r = total[:, last] + np.logaddexp(sums, np.array(self.log_r))
         else:
-            new_r = log_r[last]
-        starts = before[: last + 1].argmin(axis=0)
-        fresh = -before[starts, np.arange(logs.shape[1])] >= np.array(self.log_c)
+            new_r = log_r[:, last]
+        starts = held[:, : last + 1].argmax(axis=1)
+        fresh = held[np.arange(len(held)), starts] >= np.array(self.log_c)
         began = np.where(fresh, self.n + starts, np.array(self.began))
         after = type(self)(
-            self.n + last + 1, tuple(map(float, new_r)), tuple(map(float, log_c[last])), tuple(map(int, began))
+            self.n + last + 1, tuple(map(float, new_r)), tuple(map(float, log_c[:, last])), tuple(map(int, began))
         )
         if after.log_e_value(form) >= log_threshold:
-            found = Found(last, after.log_e_value(form), int(began[int(log_c[last].argmax())]))
+            found = Found(last, after.log_e_value(form), int(began[int(log_c[:, last].argmax())]))
         return after, found
 
     def to_dict(self) -> dict[str, Any]:

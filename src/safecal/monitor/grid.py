@@ -25,7 +25,7 @@ _IMPOSSIBLE = 1e6  # the logarithm of an e-value: beyond every threshold, and st
 
 
 class Block(NamedTuple):
-    """Some rows: their columns, and the logarithms of their e-values, one column for each beta."""
+    """Some rows: their columns, and the logarithms of their e-values, of shape (betas, rows)."""
 
     rows: slice
     scored: Scored
@@ -47,12 +47,9 @@ def _block(predictions: Predictions, rows: slice) -> Block:
         raise UnavailableError("an unnormalised density has no e-value; give a normalised one.")
     impossible = scored.impossible
     surprisal = np.where(impossible, 0.0, scored.surprisal) if impossible.any() else scored.surprisal
-    partition = predictions._partition(rows)
-
-    def logs(betas: tuple[float, ...], when_impossible: float) -> FloatArray:
-        found = np.stack([(1.0 - beta) * surprisal - partition(beta).value for beta in betas], axis=1)
-        if impossible.any():
-            found[impossible] = when_impossible
-        return found
-
-    return Block(rows, scored, logs(OVER, _IMPOSSIBLE), logs(UNDER, -_IMPOSSIBLE), impossible)
+    betas = (*OVER, *UNDER)
+    logs = np.outer(1.0 - np.array(betas), surprisal) - predictions._log_partitions(rows, betas)
+    over, under = logs[: len(OVER)], logs[len(OVER) :]
+    if impossible.any():
+        over[:, impossible], under[:, impossible] = _IMPOSSIBLE, -_IMPOSSIBLE
+    return Block(rows, scored, over, under, impossible)

@@ -18,8 +18,8 @@ DIRECTIONS = ("over-confident", "under-confident")
 
 
 def mixed(logs: FloatArray) -> FloatArray:
-    """Return the logarithm of the mean of e-values over the last axis, given their logarithms."""
-    return np.asarray(special.logsumexp(logs, axis=-1) - math.log(logs.shape[-1]))
+    """Return the logarithm of the mean of e-values over the first axis, given their logarithms."""
+    return np.asarray(special.logsumexp(logs, axis=0) - math.log(len(logs)))
 
 
 @final
@@ -58,14 +58,9 @@ class Process:
     def of(cls, block: Block) -> Self:
         """Return the process of a block of rows."""
         keep = ~block.impossible
-        over, under = (x[keep] if block.impossible.any() else x for x in (block.over, block.under))
+        over, under = (x[:, keep] if block.impossible.any() else x for x in (block.over, block.under))
         gone = int(block.impossible.sum())
-        return cls(len(block.impossible), gone, *(tuple(map(float, x.sum(axis=0))) for x in (over, under)))
-
-    def path(self, block: Block) -> FloatArray:
-        """Return the logarithm of the over-confident e-value after each row of a block that comes next."""
-        start = np.array(self.over) if not self.n_impossible else np.full(len(self.over), math.inf)
-        return mixed(start + np.cumsum(block.over, axis=0))
+        return cls(len(block.impossible), gone, *(tuple(map(float, x.sum(axis=1))) for x in (over, under)))
 
     def log_e_value(self, direction: str) -> float:
         """Return the logarithm of the e-value for a direction: one of `DIRECTIONS`."""

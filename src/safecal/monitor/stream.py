@@ -58,7 +58,7 @@ class Stream:
         ):
             if direction in self.raised or self.process.n_impossible:
                 continue
-            path = np.array(start) + np.cumsum(logs, axis=0)
+            path = np.array(start)[:, None] + np.cumsum(logs, axis=1)
             if path.max() < limits.log_threshold:  # a mean is never larger than the largest
                 continue
             mean = mixed(path)
@@ -81,8 +81,8 @@ class Stream:
         row, self.changed = self.detector.n - 1, True
         at = math.inf if block.impossible[hit.row] else hit.log_e_value
         alarm = Alarm("change", "over-confident", group, row, at, limits.log_run_length, hit.began, window)
-        if hit.row + 1 < len(block.over):
-            self.detector, _ = self.detector.advance(block.over[hit.row + 1 :], limits.form, math.inf)
+        if hit.row + 1 < block.over.shape[1]:
+            self.detector, _ = self.detector.advance(block.over[:, hit.row + 1 :], limits.form, math.inf)
         return [alarm]
 
     def acknowledged(self) -> Self:
