@@ -1,4 +1,4 @@
-"""`Monitor.update` in blocks of ten thousand two-outcome rows, on one core, beside scikit-learn's log_loss of each block.
+"""`Monitor.update` in blocks of ten thousand two-outcome rows, on one core, beside scikit-learn's log_loss.
 
     python bench/monitor.py [--rows 100000000]
 

@@ -11,7 +11,7 @@ import pytest
 import safecal
 from safecal import Evaluation
 from safecal.engines import batches as engine
-from safecal.engines import totals
+from safecal.engines import sample, totals
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.errors import MergeError, OptionError, ShapeError
 from safecal.families.rows import joined, some_rows
@@ -73,7 +73,7 @@ def test_sums_beyond_give_the_same_metrics_and_the_same_verdict(size: int, scale
 
 
 def test_the_result_depends_neither_on_threads_nor_on_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(totals, "DRAWN", 500)
+    monkeypatch.setattr(sample, "DRAWN", 500)
     first = evaluate_batches(lambda: cut(100), max_rows=1000)
     monkeypatch.setattr(totals, "THREADS", 7)
     assert evaluate_batches(lambda: cut(100), max_rows=1000) == first
@@ -81,7 +81,7 @@ def test_the_result_depends_neither_on_threads_nor_on_chance(monkeypatch: pytest
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
 def test_a_temperature_from_drawn_rows_covers_that_of_all(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(totals, "DRAWN", 500)
+    monkeypatch.setattr(sample, "DRAWN", 500)
     found = evaluate_batches(lambda: cut(100, scale), max_rows=1000).temperature
     whole = safecal.evaluate(Y, logits=scale * LOGITS).temperature
     assert found.low < whole.value < found.high

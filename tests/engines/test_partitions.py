@@ -16,7 +16,7 @@ import pytest
 
 import safecal
 from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
-from safecal.engines import arrow, batches, totals
+from safecal.engines import arrow, batches, sample, totals
 from safecal.engines.columns import Columns
 from safecal.engines.partitions import workers
 from safecal.engines.partitions.front import evaluate_partitions, fetch
@@ -674,7 +674,7 @@ class TestOnlyOnClusters:
                 evaluate_partitions(frame, LISTS, max_rows=500)
 
     def test_fewer_rows_are_drawn_of_more(self, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(totals, "DRAWN", 600)
+        monkeypatch.setattr(sample, "DRAWN", 600)
         case = CASES["several columns"]
         for frame in (_spark(spark, TABLE), _dask(TABLE, tmp_path)):
             first = evaluate_partitions(frame, case.columns, max_rows=500)

@@ -14,7 +14,6 @@ from .._types import FloatArray
 from ..bins import Bins
 from ..errors import ShapeError
 from ..evaluation import Evaluation
-from ..families.rows import some_rows
 from ..front_door import Gathered, gather, most_entropy
 from ..inference.calibration import calibration_test, cluster_sums, cluster_test, generator
 from ..inference.curves import Curve
@@ -22,13 +21,14 @@ from ..inference.evidence import evidence
 from ..inference.intervals import Bounds, bounds_from_sums
 from ..inference.tempered import tempered
 from ..table import Table
-from .batch import Batch, join_batches
+from .batch import Batch
+from .sample import Sample
 
-__all__ = ["DRAWN", "MAX_KEYS", "THREADS", "Implied", "Limits", "Totals", "from_sums", "swept"]
+__all__ = ["MAX_KEYS", "THREADS", "Implied", "Limits", "Totals", "from_sums", "swept"]
 
 MAX_KEYS = 1_000_000  # groups, or clusters
-DRAWN = 100_000  # rows of which the temperature is estimated: it is then known to a percent
 THREADS = 2  # results do not depend on it
+_AHEAD = 4  # batches that are read before the first of them is done
 
 
 class Limits(NamedTuple):
@@ -86,7 +86,7 @@ def _part(batch: Batch, edges: tuple[Bins, str] | None) -> tuple[Gathered, dict[
 
 def swept(stream: Iterable[Batch], edges: tuple[Bins, str] | None) -> Totals:
     """Sum the batches, a few at a time on threads, and add them up in their order."""
-    rng = generator(None)
+    sample = Sample(generator(None))
     totals: Totals | None = None
     waiting: deque[tuple[Batch, Future[tuple[Gathered, dict[Hashable, FloatArray]]]]] = deque()
 
@@ -100,16 +100,17 @@ def swept(stream: Iterable[Batch], edges: tuple[Bins, str] | None) -> Totals:
             totals = Totals(p.family, p.dimension, most_entropy(p), None, none, None, 1.0)
         totals.sums = sums if totals.sums is None else _add(totals.sums, sums)
         _merge_clusters(totals, clusters)
-        _draw(totals, batch, rng)
+        sample.add(batch)
 
     with ThreadPoolExecutor(THREADS) as pool:
         for batch in stream:
             waiting.append((batch, pool.submit(_part, batch, edges)))
-            while len(waiting) > THREADS:
+            while len(waiting) > _AHEAD:
                 take()
         while waiting:
             take()
     assert totals is not None
+    totals.drawn, totals.rate = sample.batch(), sample.rate
     return totals
 
 
@@ -125,22 +126,6 @@ def _merge_clusters(totals: Totals, new: dict[Hashable, FloatArray]) -> None:
                 ShapeError, name, f"must have at most {MAX_KEYS} different values", got=f"{count}",
                 hint="sums are kept for each of them; is it the right column?",
             )  # fmt: skip
-
-
-def _draw(totals: Totals, batch: Batch, rng: np.random.Generator) -> None:
-    """Keep each row with a chance that is halved whenever too many are kept."""
-
-    def some(source: Batch, rate: float) -> Batch:
-        n = source.predictions.n
-        index = np.sort(rng.choice(n, rng.binomial(n, rate), replace=False, shuffle=False))
-        weight = None if source.weight is None else source.weight[index]
-        return Batch(some_rows(source.predictions, index), weight)
-
-    new = some(batch, totals.rate) if totals.rate < 1.0 else replace(batch, by=None, cluster=None)
-    totals.drawn = new if totals.drawn is None else join_batches([totals.drawn, new])
-    while totals.drawn.predictions.n > 2 * DRAWN:
-        totals.drawn = some(totals.drawn, 0.5)
-        totals.rate *= 0.5
 
 
 def from_sums(totals: Totals, limits: Limits, implied: Implied | None = None) -> Evaluation:

@@ -17,7 +17,7 @@ from ...families.predictions import Predictions
 from ...front_door import evaluate_predictions
 from ...table import Table
 from ...tabulate import bins_for
-from .. import batches, totals
+from .. import batches, sample
 from ..arrow import cut, library, once, tables
 from ..batch import Batch
 from ..batches import evaluate_batches
@@ -107,7 +107,7 @@ def evaluate_partitions(
     edges = None
     if bins is not None:
         edges = _edges(cluster, columns, _example(columns, width), bins, bin_on, strategy)
-    rate = min(1.0, totals.DRAWN / rows, batches.MAX_VALUES / (rows * width))
+    rate = min(1.0, sample.DRAWN / rows, batches.MAX_VALUES / (rows * width))
     part = cluster.answer(Task(columns, edges, rate))
     assert isinstance(part, Part)
     one_other_label(columns, part.others)
