@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Cumulants", "Partition", "Predictions"]
 
 BLOCK = 65_536
+_FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc need not map anew each time
 
 
 class Cumulants(NamedTuple):
@@ -107,7 +108,7 @@ class Predictions(ABC):
     @property
     def _block_rows(self) -> int:
         """Rows that fit comfortably into memory at once."""
-        return BLOCK
+        return BLOCK if self.n > _FEW else _FEW_BLOCK
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         """Return the range of the value that rows are binned on; uniform bins cut it into equal parts."""
