@@ -17,7 +17,7 @@ setup(
         Extension(
             "safecal._kernels._compiled",
             [f"{KERNELS}/{name}.c" for name in ("_compiled", "_binary", "_logits", "_odds", "_shares", "_sums")],
-            depends=[f"{KERNELS}/{name}.h" for name in ("_compiled", "_elementary", "_tiles")],
+            depends=[f"{KERNELS}/{name}.h" for name in ("_class_rows", "_compiled", "_elementary", "_tiles")],
             extra_compile_args=FLAGS,
             optional=True,
             py_limited_api=True,

@@ -15,7 +15,7 @@ import numpy as np
 # Imports once, then forks a watcher for each line it is sent: a kill then meets the work, and not the start of Python.
 NURSERY = """
 import os, sys
-import safecal.cli.main, safecal.cli.watch, safecal.watch.sqlite, polars
+import safecal.cli.main, safecal.cli.watch, safecal.watch.stores.sqlite, polars
 out, err, *words = sys.argv[1:]
 print("ready", flush=True)
 for line in sys.stdin:

@@ -11,8 +11,8 @@ import pytest
 from safecal.errors import FileError, LockedError, OptionError
 from safecal.monitor import Monitor
 from safecal.watch.history import Point, Raised
-from safecal.watch.sql import SqlStore
 from safecal.watch.store import WHOLE, Aside, Taken
+from safecal.watch.stores.sql import SqlStore
 
 from .feeding import columns
 

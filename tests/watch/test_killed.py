@@ -14,7 +14,7 @@ import pytest
 from safecal.monitor import Monitor
 from safecal.watch.arrivals import Arrival, digest_of
 from safecal.watch.history import History
-from safecal.watch.sqlite import SqliteStore
+from safecal.watch.stores.sqlite import SqliteStore
 from safecal.watch.watcher import Watcher
 
 from .feeding import Nursery, columns, put, text

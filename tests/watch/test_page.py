@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from safecal.monitor import Monitor
-from safecal.watch.curves import STRETCHES, thinned
 from safecal.watch.history import History, Point
 from safecal.watch.page import history_page
-from safecal.watch.windows_picture import MOST, slots
+from safecal.watch.page.curves import STRETCHES, thinned
+from safecal.watch.page.windows_picture import MOST, slots
 
 from .histories import HOSTILE, SCRIPT, histories
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from safecal.errors import InputError, SafecalError
+from safecal.errors import InputError, NotifyError, SafecalError
 from safecal.monitor import Monitor
 from safecal.watch.history import History
-from safecal.watch.notify import NotifyError
 from safecal.watch.prometheus import Server, exposition
 
 from .histories import HOSTILE, watched

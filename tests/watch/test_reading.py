@@ -16,8 +16,8 @@ from safecal.monitor import Monitor
 from safecal.watch.arrivals import Arrival
 from safecal.watch.folder import Folder
 from safecal.watch.lines import Cutter, records
-from safecal.watch.sqlite import SqliteStore
 from safecal.watch.store import Known
+from safecal.watch.stores.sqlite import SqliteStore
 from safecal.watch.watcher import Watcher
 
 from .feeding import columns, put, text

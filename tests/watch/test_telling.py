@@ -9,7 +9,7 @@ import pytest
 from safecal.errors import FileError
 from safecal.monitor import Monitor
 from safecal.watch.history import Raised
-from safecal.watch.sqlite import SqliteStore
+from safecal.watch.stores.sqlite import SqliteStore
 from safecal.watch.telling import Teller, channels
 
 from .store_laws import SETTINGS, taken

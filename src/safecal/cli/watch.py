@@ -10,9 +10,9 @@ from typing import Any
 
 from ..errors import FileError, LockedError, OptionError, RangeError
 from ..monitor import Monitor
-from ..watch.opening import open_store
 from ..watch.status import status_text
 from ..watch.stopping import Stopping
+from ..watch.stores import open_store
 from ..watch.telling import Teller, channels
 from ..watch.watcher import Watcher
 from .outputs import check_outputs

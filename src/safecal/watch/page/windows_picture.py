@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ..inference.intervals import bounds_from_sums
-from ..inference.results import Interval
-from ..report.markup import Markup, element, shortened
-from ..report.numbers import short, shown
-from ..report.svg import Scale, label, line, picture, shape, sized, tick_text
-from ..summary import Summary
-from .history import History
+from ...inference.intervals import bounds_from_sums
+from ...inference.results import Interval
+from ...report.markup import Markup, element, shortened
+from ...report.numbers import short, shown
+from ...report.svg import Scale, label, line, picture, shape, sized, tick_text
+from ...summary import Summary
+from ..history import History
 
 __all__ = ["MOST", "Slot", "slots", "windows_picture"]
 

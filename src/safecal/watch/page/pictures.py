@@ -2,12 +2,12 @@
 
 import math
 
-from ..report.markup import Markup, element
-from ..report.numbers import grouped, percent, rows, together
+from ...report.markup import Markup, element
+from ...report.numbers import grouped, percent, rows, together
+from ..history import History
+from ..readings import Reading, log10
 from .curves import STRETCHES, Curve, evidence_picture
-from .history import History
 from .listing import alarm_numbers
-from .readings import Reading, log10
 from .windows_picture import LEVEL, Slot, windows_picture
 
 __all__ = ["pictures_section", "section"]

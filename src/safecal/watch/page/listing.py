@@ -4,12 +4,12 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..inference.intervals import intervals_together
-from ..report.markup import Markup, element, shortened
-from ..report.numbers import grouped, shown
-from ..report.tables import region
-from .history import History, Raised
-from .readings import Reading, group_names, log10, shown_groups
+from ...inference.intervals import intervals_together
+from ...report.markup import Markup, element, shortened
+from ...report.numbers import grouped, shown
+from ...report.tables import region
+from ..history import History, Raised
+from ..readings import Reading, group_names, log10, shown_groups
 from .state import moment_text
 
 __all__ = ["LISTED", "alarm_numbers", "alarm_table", "group_table"]

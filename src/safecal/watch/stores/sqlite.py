@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
-from ..errors import FileError, LockedError, SafecalError
-from ..monitor import Monitor
+from ...errors import FileError, LockedError, SafecalError
+from ...monitor import Monitor
 from .sql import TABLES, VERSION, Row, SqlStore
 
 __all__ = ["APPLICATION", "SqliteStore"]

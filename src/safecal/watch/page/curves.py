@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ..report.markup import Markup, element
-from ..report.numbers import grouped, short
-from ..report.svg import Scale, centred, label, line, picture, shape, sized
+from ...report.markup import Markup, element
+from ...report.numbers import grouped, short
+from ...report.svg import Scale, centred, label, line, picture, shape, sized
 from .state import evidence, power
 
 __all__ = ["Curve", "evidence_picture", "thinned"]

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
-from ..errors import FileError, LockedError, MissingExtraError, SafecalError
-from ..monitor import Monitor
+from ...errors import FileError, LockedError, MissingExtraError, SafecalError
+from ...monitor import Monitor
 from .sql import TABLES, VERSION, Row, SqlStore
 
 __all__ = ["PostgresqlStore"]

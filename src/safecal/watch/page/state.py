@@ -5,11 +5,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import final
 
-from ..report.markup import Markup, element, join, shortened
-from ..report.numbers import grouped, plain, rows
-from ..verdict import SAFE, UNDETERMINED, UNSAFE
-from .history import History, Raised
-from .readings import Reading, group_names
+from ...report.markup import Markup, element, join, shortened
+from ...report.numbers import grouped, plain, rows
+from ...verdict import SAFE, UNDETERMINED, UNSAFE
+from ..history import History, Raised
+from ..readings import Reading, group_names
 
 __all__ = ["State", "evidence", "moment_text", "named", "power", "state"]
 

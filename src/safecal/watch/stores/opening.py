@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..monitor import Monitor
+from ...monitor import Monitor
 from .sql import SqlStore
 
 __all__ = ["open_store"]

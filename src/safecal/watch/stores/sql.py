@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from .. import documents
-from ..errors import FileError, SafecalError
-from ..monitor import Alarm, Monitor
-from ..summary import Summary
-from .arrivals import written
-from .history import History, Point, Raised
-from .store import WHOLE, Aside, Known, Store, Taken, check_settings
+from ... import documents
+from ...errors import FileError, SafecalError
+from ...monitor import Alarm, Monitor
+from ...summary import Summary
+from ..arrivals import written
+from ..history import History, Point, Raised
+from ..store import WHOLE, Aside, Known, Store, Taken, check_settings
 
 __all__ = ["TABLES", "VERSION", "SqlStore"]
 

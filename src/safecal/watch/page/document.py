@@ -6,18 +6,18 @@ import math
 from datetime import datetime
 from importlib import resources
 
-from .._versions import version
-from ..inference.intervals import bounds_from_sums
-from ..report.details import moment, pairs_table
-from ..report.figures import number_table
-from ..report.icons import icon
-from ..report.markup import Markup, element, join
-from ..report.numbers import ends, grouped, percent, plain, rows, shown, together
-from ..report.words import with_code
-from .history import History
+from ..._versions import version
+from ...inference.intervals import bounds_from_sums
+from ...report.details import moment, pairs_table
+from ...report.figures import number_table
+from ...report.icons import icon
+from ...report.markup import Markup, element, join
+from ...report.numbers import ends, grouped, percent, plain, rows, shown, together
+from ...report.words import with_code
+from ..history import History
+from ..readings import Reading
 from .listing import LISTED, alarm_table, group_table
 from .pictures import pictures_section, section
-from .readings import Reading
 from .state import State, evidence, moment_text, named, state
 from .windows_picture import LEVEL, Slot, slots
 
@@ -94,7 +94,7 @@ def _head(title: str, script: str) -> Markup:
         element("meta", name="generator", content="safecal"),
         element("meta", name="robots", content="noindex"),
         element("title", title),
-        element("style", Markup(_asset("page.css") + _asset("page.css", "safecal.watch"))),
+        element("style", Markup(_asset("page.css") + _asset("page.css", "safecal.watch.page"))),
     )
 
 
