@@ -49,6 +49,7 @@ docs: $(VENV)/.with-test ## run every code block of the documentation
 
 bench: $(VENV)-bench/.with-peers ## every peer measured in the same run: bench/results/cpu.json, docs/benchmarks.md
 	$(VENV)-bench/bin/python bench/run.py --rows-max 100000000
+	$(VENV)-bench/bin/python bench/monitor.py
 
 $(VENV)-bench/.with-peers: export PIP_CONSTRAINT := constraints/bench.txt
 $(VENV)-bench/.with-peers: export PIP_BUILD_CONSTRAINT := constraints/bench.txt
