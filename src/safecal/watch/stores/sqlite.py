@@ -44,7 +44,7 @@ class SqliteStore(SqlStore):
     --------
     >>> import tempfile, pathlib
     >>> from safecal.monitor import Monitor
-    >>> from safecal.watch.sqlite import SqliteStore
+    >>> from safecal.watch.stores.sqlite import SqliteStore
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with SqliteStore(pathlib.Path(folder) / "watch.sqlite", settings={"alpha": 0.05}) as store:
     ...         print(store.monitor().summary.n, store.known("monday.csv"))
