@@ -149,3 +149,13 @@ def test_rows_are_taken_and_joined() -> None:
         joined([whole, safecal.bernoulli(Y, logits=LOGITS)])
     with pytest.raises(MergeError, match="of one form"):
         joined([whole, safecal.categorical(KIND % 3, logits=MANY[:, :3])])
+
+
+def test_every_row_has_the_same_chance_to_be_drawn() -> None:
+    drawn = sample.Sample(np.random.default_rng(2))
+    counts = np.zeros(40)
+    for _ in range(5000):
+        counts[drawn._index(40, 0.3)] += 1
+    assert abs(counts / 5000 - 0.3).max() < 4.5 * np.sqrt(0.3 * 0.7 / 5000)
+    assert counts.sum() / 5000 == pytest.approx(12.0, abs=4.5 * np.sqrt(40 * 0.3 * 0.7 / 5000))
+    assert all(np.diff(drawn._index(1000, 0.5)) > 0)

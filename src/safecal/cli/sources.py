@@ -16,7 +16,7 @@ from ..errors import FileError, MissingExtraError
 
 __all__ = ["BATCH", "Source", "open_source", "polars"]
 
-BATCH = 1 << 18  # rows
+BATCH = 1 << 19  # rows
 
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",

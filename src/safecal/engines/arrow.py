@@ -9,7 +9,7 @@ from .columns import pyarrow
 
 __all__ = ["VALUES", "cut", "from_pandas", "library", "once", "tables", "width"]
 
-VALUES = 1 << 18  # in the widest column, or of all classes, that are worked on at once
+VALUES = 1 << 19  # in the widest column, or of all classes, that are worked on at once
 
 
 def library(frame: Any) -> str:

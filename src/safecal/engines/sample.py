@@ -1,5 +1,6 @@
 """Some rows drawn at random from batches, without knowing how many there will be."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import final
 
@@ -45,8 +46,13 @@ class Sample:
 
     def _index(self, n: int, rate: float) -> IndexArray:
         """Return the numbers of the rows to keep, by the gaps between them."""
-        most = int(n * rate + 10.0 * np.sqrt(n * rate) + 10.0)
-        index = np.cumsum(self.rng.geometric(rate, most)) - 1
+        most = int(n * rate + 10.0 * math.sqrt(n * rate) + 10.0)
+        index = np.cumsum(self._gaps(most, rate)) - 1
         while index[-1] < n:  # once in a blue moon
-            index = np.concatenate([index, index[-1] + np.cumsum(self.rng.geometric(rate, most))])
+            index = np.concatenate([index, index[-1] + np.cumsum(self._gaps(most, rate))])
         return np.asarray(index[: np.searchsorted(index, n)], dtype=np.intp)
+
+    def _gaps(self, size: int, rate: float) -> IndexArray:
+        """Draw from the geometric law, as whole parts of exponential draws: far faster than NumPy's own."""
+        waits = self.rng.standard_exponential(size) / -math.log1p(-rate)
+        return np.asarray(np.floor(waits), dtype=np.intp) + 1
