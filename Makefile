@@ -32,7 +32,7 @@ test: $(VENV)/.with-test ## the tests, without the slow ones and the heavy optio
 
 test-all: export SAFECAL_NO_SKIP := 1
 test-all: export SAFECAL_AXE := $(abspath $(AXE))
-test-all: $(VENV)/.with-test,test-all $(AXE) ## every test, none skipped, with branch coverage; needs chromium and npm
+test-all: $(VENV)/.with-test,test-all $(AXE) ## every test, none skipped, with branch coverage; needs chromium, npm, Java and PostgreSQL
 	$(PYTEST) -m "" --cov --cov-report=term
 
 test-oldest: $(VENV)-oldest/.with-test ## the tests on the oldest supported numpy and scipy
