@@ -121,6 +121,14 @@ def test_bad_calls_are_refused() -> None:
         Monitor().update([1], [0.5], batch="one")
     with pytest.raises(errors.OptionError, match="appeared"):
         Monitor().log_e_value(group="a")
+    with pytest.raises(errors.MissingValueError, match=r"row 1 \(1 of 2 rows\)"):  # None stands for all rows
+        Monitor(grouped=True).update([1, 0], [0.5, 0.5], by=["a", None])
+    for given in ({"window": 3}, {"window": "a", "batch": 3}):
+        with pytest.raises(errors.OptionError, match="must be text; got 3"):
+            Monitor().update([1], [0.5], **given)
+    with pytest.raises(errors.MergeError, match="got int"):
+        Monitor().merge(3)
+    assert Monitor(run_length=np.int64(1000)).run_length == 1000.0
     with pytest.raises(errors.OptionError, match="direction"):
         Monitor().log_e_value("sideways")
     with pytest.raises(errors.DocumentError):

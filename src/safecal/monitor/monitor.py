@@ -10,7 +10,7 @@ from .. import documents
 from .._checks.columns import choice, fraction, group_codes, whole_number
 from .._checks.message import fail, show
 from .._types import ArrayLike, IndexArray, Labels
-from ..errors import MergeError, OptionError, RangeError, ShapeError
+from ..errors import MergeError, MissingValueError, OptionError, RangeError, ShapeError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
 from ..families.rows import some_rows
@@ -83,7 +83,8 @@ class Monitor:
         max_windows: int = 366,
     ) -> None:
         self.alpha = fraction(alpha, "alpha")
-        if isinstance(run_length, bool) or not isinstance(run_length, int | float) or not 1.0 < run_length < math.inf:
+        number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
+        if not number or not 1.0 < run_length < math.inf:
             raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
         self.run_length = float(run_length)
         self.form = choice(form, "form", FORMS)
@@ -113,7 +114,7 @@ class Monitor:
         y_true, y_prob, logits, pos_label, labels, clip
             As in `safecal.evaluate`.
         by : array-like of shape (n,), or mapping of names to such, optional
-            The group of each row, where the monitor is ``grouped``.
+            The group of each row, where the monitor is ``grouped``; none may be missing.
         window : str, optional
             The name of the window that the rows belong to, such as a date. Windows are ordered by name.
         batch : str, optional
@@ -152,6 +153,9 @@ class Monitor:
         if (by is None) == self.grouped:
             rule = "must be given, since the monitor is grouped" if self.grouped else "needs `Monitor(grouped=True)`"
             raise fail(OptionError, "by", rule)
+        for name, value in (("window", window), ("batch", batch)):
+            if value is not None and not isinstance(value, str):
+                raise fail(OptionError, name, "must be text", got=show(value), hint=f"pass `{name}=str(...)`.")
         if batch is not None and window is None:
             raise fail(OptionError, "batch", "needs a `window`, which remembers it", hint='pass `window="all"`.')
         if self._family not in (None, predictions.family):
@@ -165,6 +169,12 @@ class Monitor:
 
     def _split(self, predictions: Predictions, by: ArrayLike) -> list[tuple[Hashable, IndexArray]]:
         _, keys, codes = group_codes(by, predictions.n, predictions.outcome)
+        if None in keys:  # which stands for all rows
+            missing = codes == keys.index(None)
+            raise fail(
+                MissingValueError, "by", "must not be missing", got="none", place=f"row {int(missing.argmax())}",
+                count=(int(missing.sum()), predictions.n), hint='name such rows, for example "unknown".',
+            )  # fmt: skip
         new = [key for key in keys if key not in self._groups]
         if len(self._groups) + len(new) > MAX_GROUPS:
             got = f"{len(self._groups) + len(new)}"
@@ -382,6 +392,8 @@ class Monitor:
         other : Monitor
             It is left as it was.
         """
+        if not isinstance(other, Monitor):
+            raise MergeError(f"a monitor merges with a monitor; got {type(other).__name__}.")
         if self._settings() != other._settings() or self._family not in (None, other._family or self._family):
             raise MergeError("monitors must have the same settings and families to merge.")
         self._total = self._total.merged(other._total)
