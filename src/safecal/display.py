@@ -155,9 +155,15 @@ def evaluation_text(title: str, verdict: str, metrics: Sequence[Metric], tables:
     """Return an evaluation as text, the verdict first."""
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
     lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
-    return "\n".join(
-        [title, "", *textwrap.wrap(verdict, 78), "", *lines, *(f"\n{table_text(table)}" for table in tables)]
-    )
+    return "\n".join([title, "", *_wrapped(verdict), "", *lines, *(f"\n{table_text(table)}" for table in tables)])
+
+
+def _wrapped(text: str) -> list[str]:
+    """Break a text into lines that fit a terminal; a number stays with its percent sign, a word in one piece."""
+    return [
+        line.replace("\N{NO-BREAK SPACE}%", " %")
+        for line in textwrap.wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), 78, break_on_hyphens=False)
+    ]
 
 
 def evaluation_html(title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:

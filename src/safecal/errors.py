@@ -18,6 +18,7 @@
         │   ├── BinsError              bins that do not exist or do not cover the data
         │   └── OptionError            an option outside its choices
         ├── MergeError                 two sums that do not belong together
+        ├── TruthError                 a result was used as if it were true or false
         ├── UnavailableError           the quantity does not exist for this prediction
         ├── DocumentError              a JSON document that safecal did not write
         ├── FileError                  a file that cannot be read or written
@@ -51,6 +52,7 @@ __all__ = [
     "RangeError",
     "SafecalError",
     "ShapeError",
+    "TruthError",
     "UnavailableError",
     "UnreachableError",
     "WeightError",
@@ -123,6 +125,10 @@ class OptionError(InputError):
 
 class MergeError(SafecalError):
     """Two sums do not belong together: other bins, another grid, another kind of key."""
+
+
+class TruthError(SafecalError):
+    """A result was used as if it were true or false, as in ``assert evaluate(...).verdict``: UNSAFE would pass."""
 
 
 class UnavailableError(SafecalError):

@@ -11,6 +11,7 @@ from typing import Any, Self, final
 from . import documents
 from ._checks.columns import fraction, positive
 from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
+from .errors import TruthError
 from .histogram import Histogram
 from .inference.intervals import Bounds
 from .inference.results import Interval, TestResult
@@ -140,6 +141,7 @@ class Evaluation:
             ),
             level=fraction(self.level if level is None else level, "level"),
             certain=self.n_certain,
+            clustered=self.test.method == "cluster",
             worst_share=self.histogram.worst_share(),
             reliability=self.reliability,
             what=_TEMPERATURE.get(self.family, "its temperature is {}"),
@@ -197,6 +199,12 @@ class Evaluation:
     def bias(self) -> float:
         """Observed minus predicted over all rows; NaN for states and densities."""
         return self.summary.bias
+
+    def __bool__(self) -> bool:
+        raise TruthError(
+            "an evaluation is neither true nor false: an UNSAFE one would pass as true.\n\n"
+            'Hint: compare `evaluation.verdict.decision == "SAFE"`, or use `safecal.testing.assert_safe(...)`.'
+        )
 
     def __repr__(self) -> str:
         return evaluation_text(self._title(), str(self.verdict), self._metrics(), self._tables())

@@ -1,16 +1,63 @@
-"""Checks that a family obeys the laws everything else is built on."""
+"""Checks for tests: that a model is safe, and that a family obeys the laws everything else is built on."""
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
+from ._types import ArrayLike
 from .errors import UnavailableError
 from .families.predictions import Predictions
+from .front_door import evaluate
 from .scored import Scored
 from .summary import Summary, summaries, summed
+from .verdict import SAFE
 
-__all__ = ["assert_family_laws"]
+__all__ = ["assert_family_laws", "assert_safe"]
+
+
+def assert_safe(y_true: ArrayLike, y_prob: ArrayLike | None = None, **options: Any) -> None:
+    """Fail unless a classifier is shown to be safe; for the tests of a model.
+
+    UNDETERMINED fails, too: what the data cannot tell is not shown. For states and densities, compare
+    ``predictions.evaluate().verdict.decision`` with ``"SAFE"``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        What happened.
+    y_prob : array-like of shape (n,) or (n, K)
+        Probability of the positive class, or of each of K classes; or pass ``logits=``.
+    **options
+        As in `safecal.evaluate`: ``logits``, ``by``, ``cluster``, ``threshold``, ``max_temperature``, ``level`` and the
+        others.
+
+    Raises
+    ------
+    AssertionError
+        With the decision and its reason as its message.
+
+    See Also
+    --------
+    safecal.evaluate : The verdict beside everything else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safecal.testing import assert_safe
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = rng.normal(0, 2, 2000)
+    >>> y_true = rng.random(2000) < 1 / (1 + np.exp(-log_odds))
+    >>> assert_safe(y_true, logits=log_odds)
+    >>> assert_safe(y_true, logits=3 * log_odds)
+    Traceback (most recent call last):
+    AssertionError: UNSAFE: the model is over-confident: ECD is at least ...
+    """
+    __tracebackhide__ = True  # pytest then points at the line of the test
+    verdict = evaluate(y_true, y_prob, **options).verdict
+    if verdict.decision != SAFE:
+        raise AssertionError(str(verdict))
 
 
 def assert_family_laws(predictions: Predictions, *, outcomes: Sequence[Predictions] = (), rtol: float = 1e-9) -> None:

@@ -3,19 +3,22 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 from . import documents
+from .errors import TruthError
 from .inference.intervals import Bounds
 from .inference.results import Interval, direction
 from .reliability import Reliability
 from .summary import Summary
 from .table import Table
 
-__all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
+__all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge", "on_average"]
 
 SAFE, UNSAFE, UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _SAYS_NOTHING = 0.98  # of the largest possible entropy
+_LARGE = 0.05  # share of the rows from which over-confidence in a bin makes the model unsafe
+_NAMED = 3  # places that a reason names
 
 
 @final
@@ -23,9 +26,13 @@ _SAYS_NOTHING = 0.98  # of the largest possible entropy
 class Verdict:
     """Whether the model is safe: over-confidence ruled out, beyond the limits that were set.
 
-    SAFE when the upper bounds of ECD and of the temperature are both within their limits. UNSAFE when a lower bound
-    exceeds its limit, or an impossible outcome happened. UNDETERMINED otherwise: the data cannot tell. Predictions of
-    exactly 0 or 1 are never SAFE: one failure would be an infinite surprise, and no number of rows rules it out.
+    SAFE when the upper bounds of ECD and of the temperature are both within their limits, and no bin or group is
+    over-confident beyond the limit of ECD. UNSAFE when a lower bound exceeds its limit, on average, in a group, or in
+    a bin that holds at least 5 % of the rows; or when an impossible outcome happened. UNDETERMINED otherwise: the data
+    cannot tell. Predictions of exactly 0 or 1 are never SAFE: one failure would be an infinite surprise, and no number
+    of rows rules it out.
+
+    A verdict is neither true nor false: compare its ``decision``, or use `safecal.testing.assert_safe`.
 
     Nats alone are blind to scale, and temperature alone to importance, so both are used. The limit of 0.1 nat agrees
     with the readings that the paper gives of its published values: 0.060 safe, 0.163 and 0.477 a cause for concern.
@@ -94,6 +101,12 @@ class Verdict:
     def __str__(self) -> str:
         return f"{self.decision}: {self.reason}"
 
+    def __bool__(self) -> bool:
+        raise TruthError(
+            "a verdict is neither true nor false: UNSAFE would pass as true.\n\n"
+            'Hint: compare `verdict.decision == "SAFE"`, or use `safecal.testing.assert_safe(y_true, y_prob)`.'
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         names = ["decision", "reason", "threshold", "max_temperature", "level", "rows_needed", "uninformative"]
@@ -124,29 +137,37 @@ def judge(
     max_temperature: float,
     level: float,
     certain: int,
+    clustered: bool,
     worst_share: float,
     reliability: Reliability | None,
     what: str,
 ) -> Verdict:
-    """Decide. ``certain`` counts predictions of exactly 0 or 1; ``what`` says what the temperature means."""
+    """Decide.
+
+    ``certain`` counts predictions of exactly 0 or 1; ``clustered`` says that rows depend on each other; ``what`` says
+    what the temperature means.
+    """
     ecd, temperature = bounds.interval(level), bounds.temperature(level)
     limit = threshold * dimension
-    known = not math.isnan(temperature.value)
-    decision = _decide(ecd, temperature if known else None, limit, max_temperature)
+    average = _decide(ecd, temperature, limit, max_temperature)
+    places = [place for table in tables for place in _places(table, limit, level)]
+    decision = _in_places(average, places, clustered)
     if decision == SAFE and certain:
         decision = UNDETERMINED
-    undecided = decision == UNDETERMINED and not certain
+    undecided = average == decision == UNDETERMINED
     needed = _rows_needed(summary, ecd, temperature, limit, max_temperature) if undecided else None
     says_nothing = summary.mean_entropy >= _SAYS_NOTHING * most_entropy
-    reason = _reason(decision, summary, ecd, temperature, limit, max_temperature, what)
-    if certain and decision == UNDETERMINED:
+    reason = _reason(average, summary, ecd, temperature, limit, max_temperature, what)
+    if certain and decision == UNDETERMINED and not places:
+        needed = None
         rows = "1 prediction is" if certain == 1 else f"{certain} predictions are"
         reason = f"{rows} exactly 0 or 1, and one failure there would be an infinite surprise; pass logits, or `clip=`."
+    if places and average != UNSAFE:
+        reason = _local_reason(average, places, limit, level, clustered)
     if needed is not None:
         reason += f" About {_round(needed)} more row{'' if needed == 1 else 's'} would decide."
     if says_nothing:
         reason += " It says almost nothing: its predictions are close to even odds."
-    unsafe = tuple(name for table in tables for name in _unsafe_keys(table, limit, level))
     return Verdict(
         decision,
         reason,
@@ -155,7 +176,7 @@ def judge(
         threshold,
         max_temperature,
         level,
-        unsafe,
+        tuple(place.name for place in places),
         needed,
         says_nothing,
         direction(ecd),
@@ -163,8 +184,101 @@ def judge(
         summary.n_impossible,
         summary.bias,
         worst_share,
-        "" if reliability is None else _reading(decision, direction(ecd), reliability, summary.bias),
+        "" if reliability is None else _reading(decision, average, direction(ecd), reliability, summary.bias),
     )
+
+
+def on_average(verdict: Verdict, dimension: int) -> str:
+    """Return the decision that the averages alone would give, whatever happens in bins and groups."""
+    return _decide(verdict.ecd, verdict.temperature, verdict.threshold * dimension, verdict.max_temperature)
+
+
+class _Place(NamedTuple):
+    """A bin or group that is over-confident beyond the limit."""
+
+    name: str
+    group: bool
+    n: int
+    share: float
+    low: float  # bound on its ECD
+    predicted: float
+    observed: float
+    top_label: bool
+
+    @property
+    def large(self) -> bool:
+        return self.group or self.share >= _LARGE
+
+    @property
+    def label(self) -> str:
+        """Its name as a sentence can hold it: printable, on one line, not too long."""
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in self.name).replace("`", "'")
+        return text if len(text) <= 40 else text[:37] + "..."
+
+    def __str__(self) -> str:
+        rows = f"{self.n} row{'' if self.n == 1 else 's'}, ECD at least {self.low:.3g}"
+        return f"in {self.label} {self.says}({rows})"
+
+    @property
+    def says(self) -> str:
+        """What it predicts there beside what happens, where that tells of over-confidence."""
+        if self.group or math.isnan(self.predicted):
+            return ""
+        seen = f"is right in {_percent(self.observed)}" if self.top_label else f"{_percent(self.observed)} happens"
+        return f"it says {_percent(self.predicted)} and {seen} "
+
+
+def _places(table: Table, limit: float, level: float) -> list[_Place]:
+    """Return the keys that are over-confident beyond the limit, by bounds that hold together, the worst first."""
+    lows = [interval.low for interval in table.intervals(level)]
+    columns = (table.weights, table.predicted, table.observed)
+    rows = zip(table.labels, table.summaries, lows, *(column.tolist() for column in columns), strict=True)
+    found = [
+        _Place(
+            f"{table.name} {name or repr(name)}",
+            table.bins is None,
+            s.n,
+            share,
+            low,
+            predicted,
+            observed,
+            table.top_label,
+        )
+        for name, s, low, share, predicted, observed in rows
+        if low > limit
+    ]
+    return sorted(found, key=lambda place: -place.low)
+
+
+def _in_places(average: str, places: list[_Place], clustered: bool) -> str:
+    """Decide with what is known of places. Their bounds take rows as independent, so clusters leave it open."""
+    if average == UNSAFE or not places:
+        return average
+    return UNSAFE if any(place.large for place in places) and not clustered else UNDETERMINED
+
+
+def _local_reason(average: str, places: list[_Place], limit: float, level: float, clustered: bool) -> str:
+    start = "its confidence is within the limits on average, but not in every place"
+    if average != SAFE:
+        start = "on average the data cannot tell, but in places it is over-confident"
+    named = "; ".join(map(str, places[:_NAMED])) + (
+        f"; and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    )
+    text = f"{start}: {named}. {limit:g} nat is allowed, and the bounds hold at {100 * level:g} % confidence."
+    if clustered:
+        text = (
+            f"{start}: {named}. {limit:g} nat is allowed, but these bounds take the rows of a cluster as independent."
+        )
+    elif not any(place.large for place in places):
+        text += f" Each of these places holds less than {100 * _LARGE:g} % of the rows."
+    return text
+
+
+def _percent(share: float) -> str:
+    """Write a share so that neither 0 nor 100 % is written for what is not."""
+    percent = 100.0 * share
+    digits = 0 if 0.95 <= percent <= 99.05 or percent in (0.0, 100.0) else 2
+    return f"{percent:.{digits}f} %"
 
 
 def _worst(tables: tuple[Table, ...]) -> str | None:
@@ -178,8 +292,9 @@ def _worst(tables: tuple[Table, ...]) -> str | None:
     return max(found)[1] if found else None
 
 
-def _reading(decision: str, side: str, reliability: Reliability, bias: float) -> str:
+def _reading(decision: str, average: str, side: str, reliability: Reliability, bias: float) -> str:
     """Read ECE, ESCE and ECD together, as the paper does."""
+    local = decision != average
     ece, most = _apart(reliability.ece, reliability.ece_quantile)
     if reliability.ece <= reliability.ece_quantile:
         start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {most})"
@@ -187,14 +302,14 @@ def _reading(decision: str, side: str, reliability: Reliability, bias: float) ->
             SAFE: "and ECD agrees: well calibrated, and safe",
             UNSAFE: "but ECD is not: a few confident mistakes that bins average away",
             UNDETERMINED: "and for ECD there are too few rows to tell",
-        }
+        } | ({UNSAFE: _LOCAL, UNDETERMINED: "and whether it is safe everywhere, the data cannot tell"} if local else {})
         return f"{start}, {ends[decision]}."
     start = f"ECE ({ece}) is more than chance alone gives (up to {most})"
     ends = {
         SAFE: f"but the model is safe: {_mild(side)}",
         UNSAFE: "and ECD agrees: badly calibrated, and over-confident",
         UNDETERMINED: "and whether that is unsafe, the data cannot tell",
-    }
+    } | ({UNSAFE: _LOCAL} if local else {})
     cancels = "; ESCE is near 0 because bins of opposite sign cancel" if abs(bias) < 0.25 * reliability.ece else ""
     return f"{start}, {ends[decision]}{cancels}."
 
@@ -205,15 +320,18 @@ def _apart(a: float, b: float) -> tuple[str, str]:
     return f"{a:.{digits}g}", f"{b:.{digits}g}"
 
 
+_LOCAL = "and ECD finds it over-confident in places, though not on average"
+
+
 def _mild(side: str) -> str:
     return "it errs on the cautious side" if side == "under-confident" else "the error is small in nats"
 
 
-def _decide(ecd: Interval, temperature: Interval | None, limit: float, most: float) -> str:
-    if ecd.low > limit or (temperature is not None and temperature.low > most):
+def _decide(ecd: Interval, temperature: Interval, limit: float, most: float) -> str:
+    """Decide by the averages. A temperature that does not exist, NaN, says nothing."""
+    if ecd.low > limit or temperature.low > most:
         return UNSAFE
-    within = ecd.high <= limit and (temperature is None or temperature.high <= most)
-    return SAFE if within else UNDETERMINED
+    return SAFE if ecd.high <= limit and not temperature.high > most else UNDETERMINED
 
 
 def _reason(decision: str, s: Summary, ecd: Interval, t: Interval, limit: float, most: float, what: str) -> str:
@@ -261,9 +379,3 @@ def _factor(value: float, low: float, high: float, limit: float) -> float:
 def _round(n: int) -> str:
     digits = max(len(str(n)) - 2, 0)
     return f"{math.ceil(n / 10**digits) * 10**digits:d}"
-
-
-def _unsafe_keys(table: Table, limit: float, level: float) -> list[str]:
-    lows = [interval.low for interval in table.intervals(level)]
-    found = sorted(zip(lows, table.labels, strict=True), reverse=True)
-    return [f"{table.name} {name}" for low, name in found if low > limit]

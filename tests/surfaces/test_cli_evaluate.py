@@ -124,6 +124,31 @@ def test_the_gate(scale: float, status: int, tmp_path: Path, safecal: Safecal) -
     assert safecal("evaluate", few, "--logits", "z", "--gate").status == 4
 
 
+def test_the_gate_looks_at_groups_and_bins(tmp_path: Path, safecal: Safecal) -> None:
+    few = np.arange(N) % 20 == 0
+    z = np.where(few, 4.0, 0.9) * LOG_ODDS
+    path = tmp_path / "rows.csv"
+    pl.DataFrame({"y": Y, "z": z, "site": np.where(few, "few", "most")}).write_csv(path)
+    assert safecal("evaluate", path, "--logits", "z", "--bins", "1", "--gate").status == 0
+    said = safecal("evaluate", path, "--logits", "z", "--bins", "1", "--by", "site", "--gate")
+    assert said.status == 3
+    assert "UNSAFE" in said.out
+    assert "in site few (200 rows" in " ".join(said.out.split())
+
+
+def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
+    tmp_path: Path, safecal: Safecal, shared_data: Path
+) -> None:
+    tweets, better, page = shared_data / "toxicity" / "bilstm_tweets.csv", tmp_path / "better.csv", tmp_path / "r.html"
+    assert safecal("recalibrate", tweets, "--y", "y", "--logits", "logit", "--out", better).status == 0
+    said = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate", "--report", page)
+    assert said.status == 3
+    assert "it says 7 % and 35 % happens" in " ".join(said.out.split())
+    html = page.read_text(encoding="utf-8")
+    assert "keeps its word" not in html
+    assert '<body class="unsafe">' in html
+
+
 CLASSES = ["cat", "dog", "eel"]
 LOGITS = RNG.normal(0, 2, (N, 3))
 PROBS = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)

@@ -310,10 +310,25 @@ def test_safe_on_average_is_not_safe_everywhere() -> None:
     y = np.random.default_rng(3).random(4000) < 1 / (1 + np.exp(-z))
     group = np.where(np.arange(4000) % 8 == 0, "few", "most")
     evaluation = safecal.evaluate(y, logits=z * np.where(group == "few", 2.0, 0.9), by=group, bins=None)
-    assert (evaluation.verdict.decision, evaluation.verdict.unsafe_in) == ("SAFE", ("group few",))
-    text = visible(Reader(report_html(evaluation)).root)
-    assert "That speaks of all rows together: one bin or group is over-confident beyond the limit." in text
-    assert "Look where it is worst.Over-confident beyond the limit: group few." in text.replace(". Over", ".Over")
+    assert (evaluation.verdict.decision, evaluation.verdict.unsafe_in) == ("UNSAFE", ("group few",))
+    page = report_html(evaluation)
+    text = visible(Reader(page).root)
+    assert "In places it is surer than it should be" in text
+    assert "keeps its word" not in text
+    assert 'class="safe"' not in page
+    assert "within the limits" in text
+    assert "One bin or group is over-confident beyond the limit." in text
+    assert "Look there first.Over-confident beyond the limit: group few." in text.replace(". Over", ".Over")
+
+
+def test_a_small_place_withholds_safe_and_is_shown() -> None:
+    p = np.where(np.arange(40_000) < 1600, 0.9, 0.2)
+    y = np.random.default_rng(13).random(40_000) < np.where(p == 0.9, 0.65, 0.2)
+    page = report_html(safecal.evaluate(y, p, bins=2, max_temperature=10.0, threshold=0.25))
+    text = visible(Reader(page).root)
+    assert "UNDETERMINED" in text
+    assert "In places it may not be safe" in text
+    assert "treat its confidence there as unproven" in text
 
 
 def test_a_few_rows_that_decide_are_pointed_at() -> None:

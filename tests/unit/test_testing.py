@@ -1,4 +1,4 @@
-"""`assert_family_laws` accepts a right family, and names the law that a wrong one breaks."""
+"""`assert_family_laws` names the law that a family breaks; `assert_safe` fails unless a model is shown to be safe."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ import safecal
 from safecal import Predictions, Scored, Summary
 from safecal.errors import UnavailableError
 from safecal.families.predictions import Cumulants
-from safecal.testing import assert_family_laws
+from safecal.testing import assert_family_laws, assert_safe
 
 SUPPORT = 200  # of the geometric distribution below: the rest weighs less than 1e-17
 
@@ -206,3 +206,33 @@ def test_impossible_outcomes_obey_the_laws() -> None:
     p = [0.0, 1.0, 0.5]
     both = [safecal.bernoulli([y] * 3, p) for y in (0, 1)]
     assert_family_laws(safecal.bernoulli([1, 0, 1], p), outcomes=both)
+
+
+def _outcomes(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(21)
+    log_odds = rng.normal(0, 2, n)
+    return rng.random(n) < 1 / (1 + np.exp(-log_odds)), log_odds
+
+
+def test_a_safe_model_passes() -> None:
+    y, log_odds = _outcomes(2000)
+    assert_safe(y, 1 / (1 + np.exp(-log_odds)))
+    assert_safe(y, logits=log_odds, threshold=0.2, by=np.arange(2000) % 2)
+
+
+@pytest.mark.parametrize(("n", "scale", "decision"), [(2000, 3.0, "UNSAFE"), (10, 1.0, "UNDETERMINED")])
+def test_another_decision_fails_with_its_reason(n: int, scale: float, decision: str) -> None:
+    y, log_odds = _outcomes(n)
+    with pytest.raises(AssertionError) as caught:
+        assert_safe(y, logits=scale * log_odds)
+    assert str(caught.value) == str(safecal.evaluate(y, logits=scale * log_odds).verdict)
+    assert str(caught.value).startswith(f"{decision}: ")
+
+
+def test_a_group_beyond_its_limit_fails_a_test_of_the_model() -> None:
+    y, log_odds = _outcomes(20_000)
+    few = np.arange(20_000) % 40 == 0
+    logits = np.where(few, 3.0, 0.9) * log_odds
+    assert_safe(y, logits=logits, bins=None)
+    with pytest.raises(AssertionError, match="in group True"):
+        assert_safe(y, logits=logits, bins=None, by=few)

@@ -10,11 +10,15 @@ from scipy import special
 
 import safecal
 from safecal import Interval, Verdict
-from safecal.verdict import SAFE, UNDETERMINED, UNSAFE, _decide, _rows_needed
+from safecal.errors import TruthError
+from safecal.verdict import SAFE, UNDETERMINED, UNSAFE, _decide, _rows_needed, on_average
 
 
 def _interval(low: float, high: float) -> Interval:
     return Interval((low + high) / 2.0, low, high, 0.95, "made up")
+
+
+_NO_TEMPERATURE = _interval(math.nan, math.nan)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +43,9 @@ def test_the_rule(ecd: tuple[float, float], temperature: tuple[float, float], de
 
 
 def test_without_a_temperature_nats_decide() -> None:
-    assert _decide(_interval(-0.02, 0.05), None, 0.1, 1.5) == SAFE
-    assert _decide(_interval(0.2, 0.3), None, 0.1, 1.5) == UNSAFE
-    assert _decide(_interval(0.0, 0.3), None, 0.1, 1.5) == UNDETERMINED
+    assert _decide(_interval(-0.02, 0.05), _NO_TEMPERATURE, 0.1, 1.5) == SAFE
+    assert _decide(_interval(0.2, 0.3), _NO_TEMPERATURE, 0.1, 1.5) == UNSAFE
+    assert _decide(_interval(0.0, 0.3), _NO_TEMPERATURE, 0.1, 1.5) == UNDETERMINED
 
 
 def test_the_readings_of_the_paper_agree_with_the_default_limit() -> None:
@@ -49,7 +53,7 @@ def test_the_readings_of_the_paper_agree_with_the_default_limit() -> None:
     limit = safecal.evaluate([0, 1], [0.2, 0.7]).threshold
     assert 0.060 < limit < 0.163 < 0.477
     for published, decision in ((0.060, SAFE), (0.163, UNSAFE), (0.477, UNSAFE)):
-        assert _decide(Interval(published, published, published, 0.95, ""), None, limit, 1.5) == decision
+        assert _decide(Interval(published, published, published, 0.95, ""), _NO_TEMPERATURE, limit, 1.5) == decision
 
 
 def _calibrated(n: int, seed: int, spread: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +86,7 @@ def test_a_verdict_says_why() -> None:
 def test_temperature_catches_what_nats_miss() -> None:
     # Small logits, twice too large: few nats, yet wrong on the model's own scale.
     y, logits = _calibrated(40_000, 1, spread=0.4)
-    result = safecal.evaluate(y, logits=2 * logits)
+    result = safecal.evaluate(y, logits=2 * logits, bins=None)
     assert result.interval.high < 0.1
     assert result.verdict.decision == UNSAFE
     assert "its logits are at least" in result.verdict.reason
@@ -191,7 +195,10 @@ def test_rows_needed_shrink_with_the_room_to_the_limit() -> None:
     assert _rows_needed(s, Interval(0.1, 0.0, 0.2, 0.95, ""), t, 0.1, 1.5) is None  # no number would
 
 
-def test_over_confidence_in_one_group_is_named() -> None:
+# Over-confidence in places
+
+
+def test_over_confidence_in_one_group_is_unsafe_and_named() -> None:
     y, logits = _calibrated(6000, 9)
     group = np.arange(6000) % 3
     scale = np.where(group == 2, 4.0, 0.8)
@@ -199,6 +206,100 @@ def test_over_confidence_in_one_group_is_named() -> None:
     assert "site c" in verdict.unsafe_in
     assert "site a" not in verdict.unsafe_in
     assert verdict.worst is not None
+
+
+def _one_bad_group(share: float, n: int = 20_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    y, logits = _calibrated(n, 10)
+    bad = np.random.default_rng(11).random(n) < share
+    return y, np.where(bad, 2.5, 0.9) * logits, np.where(bad, "few", "most")
+
+
+def test_a_small_group_beyond_its_limit_is_unsafe_though_the_average_is_safe() -> None:
+    y, logits, group = _one_bad_group(0.03)
+    alone = safecal.evaluate(y, logits=logits, bins=None)
+    assert alone.verdict.decision == SAFE
+    result = safecal.evaluate(y, logits=logits, bins=None, by={"site": group})
+    assert result.verdict.decision == UNSAFE
+    assert result.verdict.unsafe_in == ("site few",)
+    assert "within the limits on average, but not in every place: in site few (" in result.verdict.reason
+    assert on_average(result.verdict, result.dimension) == SAFE
+    assert result.judge(threshold=1.0).decision == SAFE
+
+
+def test_more_groups_never_take_an_unsafe_away() -> None:
+    y, logits = _calibrated(3000, 12)
+    for groups in (None, np.arange(3000) % 2, np.arange(3000) % 700):
+        assert safecal.evaluate(y, logits=3.0 * logits, by=groups).verdict.decision == UNSAFE
+
+
+def _bad_bin(share: float, n: int = 40_000) -> safecal.Evaluation:
+    """Return two bins; the second holds a share of the rows and says 90 % where 65 % happens."""
+    rng = np.random.default_rng(13)
+    p = np.where(np.arange(n) < share * n, 0.9, 0.2)
+    y = rng.random(n) < np.where(p == 0.9, 0.65, 0.2)
+    return safecal.evaluate(y, p, bins=2, max_temperature=10.0, threshold=0.25)
+
+
+@pytest.mark.parametrize(("share", "decision"), [(0.2, UNSAFE), (0.06, UNSAFE), (0.04, UNDETERMINED), (0.0, SAFE)])
+def test_bins_that_hold_a_twentieth_of_the_rows_are_unsafe_and_smaller_ones_withhold_safe(
+    share: float, decision: str
+) -> None:
+    result = _bad_bin(share)
+    verdict = result.verdict
+    assert verdict.decision == decision
+    if share:
+        assert on_average(verdict, 1) == SAFE
+        assert verdict.unsafe_in == ("probability [0.5, 1]",)
+        assert "in probability [0.5, 1] it says 90 % and 6" in verdict.reason
+        assert ("less than 5 % of the rows" in verdict.reason) == (share < 0.05)
+        assert verdict.rows_needed is None
+
+
+@pytest.mark.parametrize("share", [0.06, 0.04])
+def test_every_surface_tells_the_same_decision(share: float) -> None:
+    result = _bad_bin(share)
+    verdict = result.verdict
+    assert str(verdict) in " ".join(repr(result).split())
+    assert verdict.decision in result._repr_html_()
+    document = result.to_dict()
+    assert document["verdict"]["decision"] == verdict.decision
+    assert safecal.Evaluation.from_dict(document).verdict == verdict
+
+
+def test_rows_of_a_cluster_do_not_make_a_group_unsafe_by_themselves() -> None:
+    # Bounds of groups take rows as independent: with clusters they withhold SAFE, and prove nothing.
+    y, logits, group = _one_bad_group(0.03)
+    verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": group}, cluster=np.arange(20_000) // 10).verdict
+    assert verdict.decision == UNDETERMINED
+    assert "take the rows of a cluster as independent" in verdict.reason
+
+
+def test_names_of_places_cannot_write_to_the_terminal() -> None:
+    y, logits, group = _one_bad_group(0.03)
+    names = np.where(group == "few", "\x1b[2J`rm`" + "x" * 100, "most")
+    reason = safecal.evaluate(y, logits=logits, bins=None, by=names).verdict.reason
+    assert "\x1b" not in reason
+    assert "`rm`" not in reason
+    assert "\\x1b[2J" in reason
+    assert "x" * 41 not in reason
+
+
+def test_a_group_without_a_name_is_quoted() -> None:
+    y, logits, group = _one_bad_group(0.03)
+    verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": np.where(group == "few", "", "most")}).verdict
+    assert "in site '' (" in verdict.reason
+
+
+# Nothing passes by accident
+
+
+@pytest.mark.parametrize("result", ["evaluation", "verdict"])
+def test_a_result_is_neither_true_nor_false(result: str) -> None:
+    y, logits = _calibrated(300, 14)
+    evaluation = safecal.evaluate(y, logits=3 * logits)
+    with pytest.raises(TruthError, match=r"neither true nor false[\s\S]*Hint: .*assert_safe") as caught:
+        assert evaluation if result == "evaluation" else evaluation.verdict
+    assert isinstance(caught.value, safecal.SafecalError)
 
 
 # Real predictions
@@ -221,6 +322,19 @@ def test_a_toxicity_model_is_unsafe(shared_data: Path) -> None:
     path = shared_data / "toxicity" / "bilstm_tweets.csv"
     y, logits = _column(path, "y").astype(int), _column(path, "logit").astype(float)
     assert safecal.evaluate(y, logits=logits).verdict.decision == UNSAFE
+
+
+@pytest.mark.parametrize("bins", [10, 5, 20])
+def test_a_temperature_does_not_make_the_toxicity_model_safe(shared_data: Path, bins: int) -> None:
+    # Where it says 7 %, 35 % happens: a temperature mends the mean and leaves that as it is.
+    path = shared_data / "toxicity" / "bilstm_tweets.csv"
+    y, logits = _column(path, "y").astype(int), _column(path, "logit").astype(float)
+    recalibrated = safecal.SafeTemperature().fit(y, logits=logits).apply(logits=logits)
+    result = safecal.evaluate(y, recalibrated, bins=bins)
+    assert on_average(result.verdict, 1) == SAFE
+    assert result.verdict.decision == UNSAFE
+    if bins == 10:
+        assert "in probability [0, 0.1) it says 7 % and 35 % happens (1342 rows" in result.verdict.reason
 
 
 def _games(shared_data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:

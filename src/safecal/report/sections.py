@@ -42,7 +42,7 @@ def verdict_section(findings: Findings) -> Markup:
         element(
             "div",
             element("h2", verdict.decision, id="verdict", class_="decision"),
-            element("p", words.headline(verdict), class_="headline"),
+            element("p", words.headline(evaluation, verdict), class_="headline"),
         ),
         class_="banner",
     )

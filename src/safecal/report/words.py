@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from ..evaluation import Evaluation
-from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
+from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict, on_average
 from .markup import Markup, element, join, shortened
 from .numbers import grouped, percent, plain, rows, shown, together
 
@@ -18,6 +18,7 @@ _HEADLINES = {
     UNSAFE: "It is surer than it should be",
     UNDETERMINED: "These rows do not tell",
 }
+_LOCAL_HEADLINES = {UNSAFE: "In places it is surer than it should be", UNDETERMINED: "In places it may not be safe"}
 _NAMED = 5  # places that are listed
 _FEW_ROWS_DECIDE = 0.5  # of all excess above 0, in the worst 1 % of the rows
 
@@ -38,9 +39,17 @@ def with_code(text: str) -> Markup:
     return join(element("code", part) if k % 2 else part for k, part in enumerate(text.split("`")))
 
 
-def headline(verdict: Verdict) -> str:
+def headline(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say the decision as one would say it aloud."""
-    return "It called impossible what happened" if verdict.n_impossible else _HEADLINES[verdict.decision]
+    if verdict.n_impossible:
+        return "It called impossible what happened"
+    headlines = _LOCAL_HEADLINES if _in_places(evaluation, verdict) else _HEADLINES
+    return headlines[verdict.decision]
+
+
+def _in_places(evaluation: Evaluation, verdict: Verdict) -> bool:
+    """Tell whether bins or groups decide, and not the averages."""
+    return bool(verdict.unsafe_in) and on_average(verdict, evaluation.dimension) != UNSAFE
 
 
 def kind(evaluation: Evaluation) -> str:
@@ -78,16 +87,29 @@ def temperature_in_words(family: str, value: float, method: str = "") -> str:
 
 def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     """Say in a few sentences what was found."""
-    said = {SAFE: _safe, UNSAFE: _unsafe, UNDETERMINED: _undetermined}[verdict.decision](evaluation, verdict)
-    if verdict.unsafe_in and verdict.decision != UNSAFE:
-        some = "one bin or group is" if len(verdict.unsafe_in) == 1 else f"{len(verdict.unsafe_in)} bins or groups are"
-        said.append(f"That speaks of all rows together: {some} over-confident beyond the limit.")
+    if _in_places(evaluation, verdict) and not verdict.n_impossible:
+        said = _local(evaluation, verdict)
+    else:
+        said = {SAFE: _safe, UNSAFE: _unsafe, UNDETERMINED: _undetermined}[verdict.decision](evaluation, verdict)
     if verdict.uninformative:
         said.append(
             "The model says almost nothing. A model that always answers with even odds can never be over-confident: "
             "it is safe in this sense, and of no use."
         )
     return said
+
+
+def _local(evaluation: Evaluation, verdict: Verdict) -> list[str]:
+    count = len(verdict.unsafe_in)
+    some = "One bin or group is" if count == 1 else f"{count} bins or groups are"
+    said = (
+        f"{some} over-confident beyond the limit. Who acts on the model's word there is wrong more often than it says."
+    )
+    if on_average(verdict, evaluation.dimension) == SAFE:
+        said = (
+            f"Over all rows together its confidence is within the limits; people meet it in one place at a time. {said}"
+        )
+    return [said]
 
 
 def _safe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
@@ -134,11 +156,13 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     steps: list[Step] = []
     if verdict.n_impossible:
         steps += _for_impossible()
+    elif _in_places(evaluation, verdict):
+        steps += _for_places(verdict)
     elif verdict.decision == UNSAFE:
         steps += _for_unsafe(evaluation)
     elif verdict.decision == UNDETERMINED:
         steps += _for_undetermined(evaluation, verdict)
-    if verdict.unsafe_in:
+    if verdict.unsafe_in and not _in_places(evaluation, verdict):
         steps.append(("Look where it is worst.", _places(verdict.unsafe_in)))
     if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
         share = percent(verdict.worst_share)
@@ -158,6 +182,19 @@ def _for_impossible() -> list[Step]:
             join([element("code", "clip=1e-6"), ", for example, shows how bad it is when nothing is impossible."]),
         ),
     ]
+
+
+def _for_places(verdict: Verdict) -> list[Step]:
+    steps: list[Step] = [("Look there first.", _places(verdict.unsafe_in))]
+    if verdict.decision == UNSAFE:
+        lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
+        steps.append(("Do not act on its confidence there.", lets))
+        alike = (
+            "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
+        )
+        steps.append(("Repair more than its temperature.", alike))
+        return steps
+    return [*steps, ("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven.")]
 
 
 def _for_unsafe(evaluation: Evaluation) -> list[Step]:
