@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .inference.calibration import calibration_test
     from .inference.results import Interval, TestResult
     from .inference.temperature import implied_temperature
+    from .limits import Limits
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .paired import compare
     from .profile import Profile
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .scored import Scored
     from .summary import Summary
     from .table import Table
+    from .tally import Tally
     from .verdict import Verdict
 
     __version__: str
@@ -45,6 +47,7 @@ _HOMES = {
     "Difference": "comparison",
     "Evaluation": "evaluation",
     "Histogram": "histogram",
+    "Limits": "limits",
     "Interval": "inference.results",
     "Predictions": "families.predictions",
     "Profile": "profile",
@@ -54,6 +57,7 @@ _HOMES = {
     "Scored": "scored",
     "Summary": "summary",
     "Table": "table",
+    "Tally": "tally",
     "Temperature": "recalibrate.temperature",
     "TestResult": "inference.results",
     "Verdict": "verdict",
@@ -87,6 +91,7 @@ __all__ = [
     "Difference",
     "Evaluation",
     "Histogram",
+    "Limits",
     "Interval",
     "Predictions",
     "Profile",
@@ -96,6 +101,7 @@ __all__ = [
     "Scored",
     "Summary",
     "Table",
+    "Tally",
     "Temperature",
     "TestResult",
     "Verdict",

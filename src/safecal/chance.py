@@ -9,10 +9,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from ._types import AnyArray, FloatArray, IndexArray
+from .inference.tails import pearson3_quantile
 
-__all__ = ["ENOUGH", "Rows", "Sums", "null_ece"]
+__all__ = ["ENOUGH", "Rows", "Sums", "ece_of_chance", "null_ece"]
 
 ENOUGH = 25.0  # variance of a gap, in units of a squared weight, from which its law is taken as normal
 _QUANTILE = 0.95
@@ -116,3 +118,73 @@ def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Ge
     first = np.unique(draw * size + np.minimum(row, size - 1))  # a row surprises once
     found: FloatArray = np.bincount(first // size, weights=step[first % size], minlength=draws).astype(np.float64)
     return found - float(np.dot(step, rare))
+
+
+_LAW = 128  # gaps that a sparse bin can show, around the expected one
+_GRID = 4096  # steps of the law of a sum over bins
+_MANY = 6  # bins from which a sum of normal gaps is a shifted gamma variable
+_HALF_NORMAL = (
+    math.sqrt(2.0 / math.pi),
+    1.0 - 2.0 / math.pi,
+    math.sqrt(2.0 / math.pi) * (4.0 / math.pi - 1.0),
+)  # mean, variance and third cumulant of |N(0, 1)|
+
+
+def ece_of_chance(noise: FloatArray, p: FloatArray, n: FloatArray, index: IndexArray) -> tuple[float, float]:
+    """Return mean and quantile, under calibration, of the sum over bins of the absolute gap; rows of equal weight.
+
+    Parameters
+    ----------
+    noise : ndarray of shape (bins,)
+        Variance of the gap of each bin.
+    p, n, index : ndarrays of shape (points,)
+        Points that stand for the rows: chances, how many rows each stands for, and their bins.
+
+    Returns
+    -------
+    mean, quantile : float
+        Where gaps of many bins are normal, the quantile is that of a shifted gamma law; else laws are convolved.
+    """
+    normal = np.sqrt(noise[noise >= ENOUGH])
+    sparse = [
+        _transformed(p[index == k], n[index == k]) for k in np.flatnonzero((noise > 0.0) & (noise < ENOUGH)).tolist()
+    ]
+    means = [float(sizes @ mass) for sizes, mass in sparse]
+    squares = [float((sizes - mean) ** 2 @ mass) for (sizes, mass), mean in zip(sparse, means, strict=True)]
+    mean = _HALF_NORMAL[0] * float(normal.sum()) + sum(means)
+    variance = _HALF_NORMAL[1] * float((normal**2).sum()) + sum(squares)
+    if variance == 0.0:
+        return mean, mean
+    if not sparse and len(normal) >= _MANY:
+        return mean, mean + pearson3_quantile(_QUANTILE, variance, _HALF_NORMAL[2] * float((normal**3).sum()))
+    return mean, _convolved(normal, sparse, mean + 12.0 * math.sqrt(variance))
+
+
+def _transformed(p: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the absolute gaps that tosses can give, and their probabilities, by a Fourier transform of their law."""
+    expected = float(p @ n)
+    base = math.floor(expected) - _LAW // 2
+    angle = 2.0 * math.pi * np.arange(_LAW // 2 + 1) / _LAW
+    with np.errstate(divide="ignore"):  # a chance of one half has no mass at half a turn
+        phase = np.log1p(np.multiply.outer(np.exp(1j * angle) - 1.0, p)) @ n - 1j * angle * base
+    mass = np.maximum(np.fft.irfft(np.exp(phase).conj(), _LAW), 0.0)
+    mass[mass < 1e-12] = 0.0  # rounding, which would lie far out
+    return np.abs(base + np.arange(_LAW) - expected), mass / mass.sum()
+
+
+def _convolved(normal: FloatArray, sparse: list[tuple[FloatArray, FloatArray]], most: float) -> float:
+    """Return the quantile of a sum of absolute gaps, on a grid from 0 to ``most``."""
+    step = most / _GRID
+    edges = step * (np.arange(_GRID + 1) - 0.5)
+    law = np.ones(_GRID + 1, dtype=np.complex128)  # of twice as many steps, so that nothing comes round
+    for spread in normal.tolist():
+        law *= np.fft.rfft(np.diff(special.erf(np.maximum(edges, 0.0) / (spread * math.sqrt(2.0)))), 2 * _GRID)
+    for sizes, mass in sparse:
+        place = np.minimum(sizes / step, _GRID - 2.0)
+        low = np.floor(place).astype(np.intp)
+        part = place - low
+        cells = np.bincount(low, weights=mass * (1.0 - part), minlength=_GRID)
+        cells += np.bincount(low + 1, weights=mass * part, minlength=_GRID)
+        law *= np.fft.rfft(cells, 2 * _GRID)
+    below = np.cumsum(np.fft.irfft(law))
+    return step * float(np.searchsorted(below, _QUANTILE * below[-1]))

@@ -6,14 +6,20 @@ from typing import Any
 
 from .errors import DocumentError
 
-__all__ = ["SCHEMA_VERSION", "body", "document", "number", "plain"]
+__all__ = ["SCHEMA_VERSION", "body", "document", "number", "plain", "version_of"]
 
 SCHEMA_VERSION = 1
+_NEWER = {"evaluation": 2}  # kinds whose documents have changed since
+
+
+def version_of(kind: str) -> int:
+    """Return the version in which documents of a kind are written."""
+    return _NEWER.get(kind, SCHEMA_VERSION)
 
 
 def document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
     """Wrap ``content`` with its kind and version."""
-    return {"kind": f"safecal.{kind}", "version": SCHEMA_VERSION, **content}
+    return {"kind": f"safecal.{kind}", "version": version_of(kind), **content}
 
 
 def body(kind: str, content: Mapping[str, Any], names: Iterable[str] = ()) -> Mapping[str, Any]:
@@ -21,9 +27,9 @@ def body(kind: str, content: Mapping[str, Any], names: Iterable[str] = ()) -> Ma
     if not isinstance(content, Mapping) or content.get("kind") != f"safecal.{kind}":
         found = content.get("kind") if isinstance(content, Mapping) else type(content).__name__
         raise DocumentError(f"`document` must be a safecal.{kind} document; got {found!r}.")
-    if content.get("version") != SCHEMA_VERSION:
+    if content.get("version") != version_of(kind):
         raise DocumentError(
-            f"`document` must be of version {SCHEMA_VERSION}; got {content.get('version')!r}.\n\n"
+            f"`document` must be of version {version_of(kind)}; got {content.get('version')!r}.\n\n"
             "Hint: it was written by another release of safecal; read it with that one."
         )
     missing = [name for name in names if name not in content]

@@ -4,56 +4,54 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Self, final
 
+import numpy as np
+
 from . import documents
-from ._checks.columns import fraction, positive
+from ._checks.columns import fraction, one_cluster
+from ._checks.message import fail
 from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
-from .errors import TruthError
+from .errors import EmptyError, TruthError, WeightError
 from .histogram import Histogram
-from .inference.intervals import Bounds
+from .inference.bounds import Bounds
+from .inference.calibration import generator
 from .inference.results import Interval, TestResult
-from .reliability import Reliability
+from .inference.tested import test_of
+from .limits import Limits
+from .reliability import Reliability, reliability_of
 from .summary import Summary
 from .table import Table
+from .tally import Tally
 from .verdict import Verdict, judge
 
 __all__ = ["Evaluation"]
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """Everything about one set of predictions, read off its sums; it holds no raw data.
 
     Attributes
     ----------
-    family : str
-        ``"bernoulli"``, ``"categorical"``, ``"gaussian"`` or ``"density"``.
-    dimension : int
-        Dimension of a state; 1 for classifiers.
-    most_entropy : float
-        Entropy of a prediction that says nothing; infinite for states and densities.
-    summary : Summary
-        Sums over all rows.
-    bins : Table or None
-        Sums by bin; None when nothing is binned.
-    groups : Table or None
-        Sums by group; None when ``by`` was not given.
-    histogram : Histogram
-        How the excess is spread over the rows.
-    n_certain : int
-        Rows in which one outcome had probability exactly 1.
+    tally : Tally
+        All sums. ``family``, ``dimension``, ``summary``, ``bins``, ``groups``, ``histogram`` and ``n_certain`` are
+        read off it.
+    limits : Limits
+        The limits of the verdict, and the level of its intervals.
     reliability : Reliability or None
         What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test.
     test : TestResult
         The two-sided test of calibration.
-    bounds : Bounds
-        Bounds on ECD and on the temperature, at every level.
-    threshold, max_temperature, level : float
-        The limits of the verdict, and the level of its intervals.
+    interval : Interval
+        ECD with its confidence interval.
+    temperature : Interval
+        The temperature the data ask for, with its interval: above 1 over-confident, below 1 under-confident.
+    verdict : Verdict
+        Is the model safe? Decision and reason, by the limits that were set.
 
     Examples
     --------
@@ -65,30 +63,125 @@ class Evaluation:
     'UNDETERMINED'
     """
 
-    family: str
-    dimension: int
-    most_entropy: float
-    summary: Summary
-    bins: Table | None
-    groups: Table | None
-    histogram: Histogram
-    n_certain: int
+    tally: Tally
+    limits: Limits
     reliability: Reliability | None
     test: TestResult
-    bounds: Bounds
-    threshold: float
-    max_temperature: float
-    level: float
+    interval: Interval
+    temperature: Interval
+    verdict: Verdict
+
+    @classmethod
+    def of(
+        cls,
+        tally: Tally,
+        limits: Limits | None = None,
+        *,
+        reliability: Reliability | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> Self:
+        """Evaluate sums: the one way to an evaluation, whatever door the rows came in by.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums.
+        limits : Limits, optional
+            The limits of the verdict, and the level of its intervals.
+        reliability : Reliability, optional
+            That of the rows, where the sums do not tell it: for weights and for more than two classes.
+        rng : numpy.random.Generator or int, optional
+            For tails that are drawn. By default the same sums give the same answer.
+
+        Returns
+        -------
+        Evaluation
+            Everything about them.
+
+        Examples
+        --------
+        >>> import safecal
+        >>> week = [safecal.bernoulli([1, 0, 1], [0.9, 0.2, 0.6]).tally() for _ in range(7)]
+        >>> safecal.Evaluation.of(sum(week)).n
+        21
+        """
+        limits = Limits() if limits is None else limits
+        if tally.n == 0:
+            raise fail(EmptyError, "tally", "must hold at least one row", got="none")
+        if tally.summary.weight == 0.0:
+            raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{tally.n} zeros")
+        if tally.clusters is not None and len(tally.clusters) < 2:
+            raise one_cluster(len(tally.clusters))
+        tally = tally.in_order()
+        bounds = Bounds(tally, generator(rng))
+        interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
+        reliability = reliability_of(tally) if reliability is None else reliability
+        test = test_of(tally, bounds.law)
+        verdict = judge(tally, interval, temperature, reliability, limits)
+        return cls(
+            tally=tally,
+            limits=limits,
+            reliability=reliability,
+            test=test,
+            interval=interval,
+            temperature=temperature,
+            verdict=verdict,
+        )
 
     @property
-    def interval(self) -> Interval:
-        """ECD with its confidence interval."""
-        return self.bounds.interval(self.level)
+    def family(self) -> str:
+        """``"bernoulli"``, ``"categorical"``, ``"gaussian"``, ``"density"``, or the name of a family of your own."""
+        return self.tally.family
 
     @property
-    def temperature(self) -> Interval:
-        """The temperature the data ask for, with its interval: above 1 over-confident, below 1 under-confident."""
-        return self.bounds.temperature(self.level)
+    def dimension(self) -> int:
+        """Dimension of a state; 1 for classifiers."""
+        return self.tally.dimension
+
+    @property
+    def summary(self) -> Summary:
+        """Sums over all rows."""
+        return self.tally.summary
+
+    @property
+    def bins(self) -> Table | None:
+        """Sums by bin; None when nothing is binned."""
+        return self.tally.bins
+
+    @property
+    def groups(self) -> Table | None:
+        """Sums by group; None when ``by`` was not given."""
+        return self.tally.groups
+
+    @property
+    def histogram(self) -> Histogram:
+        """How the excess is spread over the rows."""
+        return self.tally.histogram
+
+    @property
+    def n_certain(self) -> int:
+        """Rows that give some outcome a probability of exactly 0."""
+        return self.tally.n_certain
+
+    @property
+    def threshold(self) -> float:
+        """Largest ECD that is allowed, in nats; for states in nats a dimension."""
+        return self.limits.threshold
+
+    @property
+    def max_temperature(self) -> float:
+        """Largest temperature that is allowed."""
+        return self.limits.max_temperature
+
+    @property
+    def level(self) -> float:
+        """Level of the confidence intervals."""
+        return self.limits.level
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds on ECD and on the temperature, at any level."""
+        return Bounds(self.tally, generator(None))
 
     def confidence_interval(self, level: float) -> Interval:
         """Return ECD with its confidence interval at another level.
@@ -96,7 +189,7 @@ class Evaluation:
         Parameters
         ----------
         level : float
-            Between 0 and 1; from 0.998 on, intervals grow no more.
+            Between 0 and 1.
 
         Returns
         -------
@@ -105,15 +198,10 @@ class Evaluation:
         """
         return self.bounds.interval(fraction(level, "level"))
 
-    @property
-    def verdict(self) -> Verdict:
-        """Is the model safe? Decision and reason, by the limits that were set."""
-        return self.judge()
-
     def judge(
         self, *, threshold: float | None = None, max_temperature: float | None = None, level: float | None = None
     ) -> Verdict:
-        """Decide by other limits.
+        """Decide by other limits, from the same sums.
 
         Parameters
         ----------
@@ -129,23 +217,13 @@ class Evaluation:
         Verdict
             The decision, and why.
         """
-        return judge(
-            self.summary,
-            self.bounds,
-            tuple(self._tables()),
-            dimension=self.dimension,
-            most_entropy=self.most_entropy,
-            threshold=positive(self.threshold if threshold is None else threshold, "threshold"),
-            max_temperature=positive(
-                self.max_temperature if max_temperature is None else max_temperature, "max_temperature"
-            ),
-            level=fraction(self.level if level is None else level, "level"),
-            certain=self.n_certain,
-            clustered=self.test.method == "cluster",
-            worst_share=self.histogram.worst_share(),
-            reliability=self.reliability,
-            what=_TEMPERATURE.get(self.family, "its temperature is {}"),
-        )
+        given = {"threshold": threshold, "max_temperature": max_temperature, "level": level}
+        limits = replace(self.limits, **{name: value for name, value in given.items() if value is not None})
+        interval, temperature = self.interval, self.temperature
+        if limits.level != self.limits.level:
+            bounds = self.bounds
+            interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
+        return judge(self.tally, interval, temperature, self.reliability, limits)
 
     @property
     def n(self) -> int:
@@ -259,28 +337,16 @@ class Evaluation:
             It follows `json_schema`. An infinite metric is written as ``"inf"``, an absent one as None.
         """
         names = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias")
-        return documents.document(
-            "evaluation",
-            {
-                "family": self.family,
-                "n": self.n,
-                "metrics": {name: documents.number(getattr(self, name)) for name in names},
-                "dimension": self.dimension,
-                "most_entropy": documents.number(self.most_entropy),
-                "threshold": self.threshold,
-                "max_temperature": self.max_temperature,
-                "level": self.level,
-                "verdict": self.verdict.to_dict(),
-                "test": self.test.to_dict(),
-                "bounds": self.bounds.to_dict(),
-                "histogram": self.histogram.to_dict(),
-                "n_certain": self.n_certain,
-                "reliability": None if self.reliability is None else self.reliability.to_dict(),
-                "summary": self.summary.to_dict(),
-                "bins": None if self.bins is None else self.bins.to_dict(),
-                "groups": None if self.groups is None else self.groups.to_dict(),
-            },
-        )
+        content: dict[str, Any] = {
+            "family": self.family,
+            "n": self.n,
+            "metrics": {name: documents.number(getattr(self, name)) for name in names},
+            "limits": self.limits.to_dict(),
+        }
+        for name in _PARTS:
+            part = getattr(self, name)
+            content[name] = None if part is None else part.to_dict()
+        return documents.document("evaluation", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -294,26 +360,13 @@ class Evaluation:
         Returns
         -------
         Evaluation
-            Equal to the one that was written.
+            Equal to the one that was written, but for the names of clusters, which are not written.
         """
-        content = documents.body("evaluation", document, _READ)
-        bins, groups, reliability = content["bins"], content["groups"], content["reliability"]
-        return cls(
-            content["family"],
-            content["dimension"],
-            float(content["most_entropy"]),
-            Summary.from_dict(content["summary"]),
-            None if bins is None else Table.from_dict(bins),
-            None if groups is None else Table.from_dict(groups),
-            Histogram.from_dict(content["histogram"]),
-            content["n_certain"],
-            None if reliability is None else Reliability.from_dict(reliability),
-            TestResult.from_dict(content["test"]),
-            Bounds.from_dict(content["bounds"]),
-            content["threshold"],
-            content["max_temperature"],
-            content["level"],
-        )
+        content = documents.body("evaluation", document, ("limits", *_PARTS))
+        parts: dict[str, Any] = {
+            name: None if content[name] is None else kind.from_dict(content[name]) for name, kind in _PARTS.items()
+        }
+        return cls(limits=Limits.from_dict(content["limits"]), **parts)
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -324,15 +377,16 @@ class Evaluation:
         dict
             A schema of draft 2020-12.
         """
-        text = resources.files("safecal").joinpath("schemas", "evaluation-1.json").read_text(encoding="utf-8")
+        text = resources.files("safecal").joinpath("schemas", "evaluation-2.json").read_text(encoding="utf-8")
         schema: dict[str, Any] = json.loads(text)
         return schema
 
 
-# What a temperature means, by family.
-_TEMPERATURE = {
-    "bernoulli": "its logits are {} times too large",
-    "categorical": "its logits are {} times too large",
-    "gaussian": "its covariances are {} times too small",
+_PARTS: dict[str, Any] = {
+    "verdict": Verdict,
+    "test": TestResult,
+    "interval": Interval,
+    "temperature": Interval,
+    "reliability": Reliability,
+    "tally": Tally,
 }
-_READ = tuple(field.name for field in fields(Evaluation))

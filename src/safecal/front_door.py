@@ -5,19 +5,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._checks.columns import clusters, fraction, positive, weights
 from ._types import AnyArray, ArrayLike, Labels
 from .bins import Bins
 from .evaluation import Evaluation
 from .families.classifier import classifier
 from .families.predictions import Predictions
 from .histogram import Histogram
-from .inference.calibration import calibration_test, generator
-from .inference.intervals import bounds as bounds_of
+from .inference.calibration import generator
+from .limits import Limits
+from .plan import Plan
 from .reliability import assess_reliability
 from .summary import Summary
 from .table import Table
-from .tabulate import bins_for, by_bin, by_group, sweep
+from .tabulate import by_bin, by_group, sweep
+from .tally import Tally
 
 __all__ = ["Gathered", "evaluate", "evaluate_predictions", "gather", "most_entropy"]
 
@@ -148,45 +149,21 @@ def evaluate_predictions(
     rng: np.random.Generator | int | None = None,
 ) -> Evaluation:
     """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
-    positive(threshold, "threshold")
-    positive(max_temperature, "max_temperature")
-    fraction(level, "level")
-    weight = weights(sample_weight, predictions.n, predictions.outcome)
-    codes = None if cluster is None else clusters(cluster, predictions.n, predictions.outcome)
-    edges = _edges(predictions, bins, bin_on, strategy)
-    sums = gather(predictions, weight, edges, by)
+    limits = Limits(threshold, max_temperature, level)
+    plan = Plan.of(predictions, bins, bin_on, strategy)
+    tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
     source = generator(rng)
     reliability = None
-    if edges is not None and predictions.binned_by_default:
+    if plan.bins is not None and predictions.binned_by_default and (tally.weighted or tally.points is None):
         reliability = assess_reliability(
-            predictions, bins=edges[0], bin_on=edges[1], sample_weight=sample_weight, rng=source
+            predictions, bins=plan.bins, bin_on=plan.bin_on, sample_weight=sample_weight, rng=source
         )
-    return Evaluation(
-        predictions.family,
-        predictions.dimension,
-        most_entropy(predictions),
-        *sums,
-        reliability,
-        calibration_test(predictions, cluster=cluster, sample_weight=sample_weight, rng=source),
-        bounds_of(predictions, weight, codes, sums.summary, source),
-        float(threshold),
-        float(max_temperature),
-        float(level),
-    )
+    return Evaluation.of(tally, limits, reliability=reliability, rng=source)
 
 
 def most_entropy(predictions: Predictions) -> float:
     """Return the entropy of a prediction that says nothing; infinite for states and densities."""
     return predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
-
-
-def _edges(
-    predictions: Predictions, bins: int | Bins | str | None, bin_on: str | None, strategy: str
-) -> tuple[Bins, str] | None:
-    if isinstance(bins, str) and bins == "auto":
-        wanted = predictions.binned_by_default or bin_on is not None or strategy != "uniform"
-        bins = 10 if wanted else None
-    return None if bins is None else bins_for(predictions, bins, bin_on, strategy)
 
 
 class Gathered(NamedTuple):

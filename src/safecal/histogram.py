@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
+from scipy import special
 
 from . import documents
+from ._sums.cells import Points
 from ._types import FloatArray, IndexArray
 from .scored import Scored
 
-__all__ = ["QUICK_CELLS", "Histogram", "counted"]
+__all__ = ["QUICK_CELLS", "Histogram", "counted", "of_points"]
 
 # Cells of |excess|: eight to the octave, of equal width inside it, from 2**-20 to 2**14; on both sides of one around 0.
 _PER_OCTAVE, _LOW, _OCTAVES = 8, -20, 34
@@ -45,6 +47,11 @@ class Histogram:
 
     counts: tuple[float, ...] = (0.0,) * CELLS
     sums: tuple[float, ...] = (0.0,) * CELLS
+
+    @classmethod
+    def of(cls, cells: FloatArray) -> Self:
+        """Make one of a ``(CELLS, 2)`` array, as `counted` gives it."""
+        return cls(tuple(cells[:, 0].tolist()), tuple(cells[:, 1].tolist()))
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Histogram):
@@ -119,3 +126,19 @@ def counted(scored: Scored, weight: FloatArray | None) -> FloatArray:
     cells = _cells(excess)
     parts = (w, excess if w is None else w * excess)
     return np.stack([np.bincount(cells, weights=part, minlength=CELLS) for part in parts], axis=1)
+
+
+def of_points(points: Points, weight: float) -> Histogram:
+    """Read the histogram of two-class rows off points that stand for them; ``weight`` is that of all possible rows.
+
+    Rows without a point were certain, and right: their excess is 0.
+    """
+    q = special.expit(-points.L)
+    excess = np.where(points.wrong, 1.0 - q, -q) * points.L
+    w = points.n * points.w
+    cells = _cells(excess)
+    columns = [np.bincount(cells, weights=part, minlength=CELLS) for part in (w, w * excess)]
+    sums: FloatArray = np.stack(columns, axis=1).astype(np.float64)
+    rest = weight - float(w.sum())
+    sums[_SIDE, 0] += rest if rest > 1e-9 * weight else 0.0
+    return Histogram.of(sums)

@@ -10,17 +10,20 @@ from scipy import special
 
 from . import documents
 from ._checks.columns import weights
-from ._types import AnyArray, ArrayLike, FloatArray
+from ._sums.cells import Points
+from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
 from .bins import Bins
-from .chance import ENOUGH, Rows, Sums, null_ece
+from .chance import ENOUGH, Rows, Sums, ece_of_chance, null_ece
 from .errors import UnavailableError
 from .families.predictions import Predictions
 from .inference.calibration import generator
 from .inference.results import TestResult
 from .scored import Scored
+from .table import Table
 from .tabulate import bins_for, by_bin
+from .tally import Tally
 
-__all__ = ["Reliability", "assess_reliability"]
+__all__ = ["Reliability", "assess_reliability", "reliability_of"]
 
 _PIECES = 8  # of a block
 
@@ -162,6 +165,70 @@ def assess_reliability(
     terms = _murphy(sums)
     test = _spiegelhalter(*score, predictions.n)
     return Reliability(predictions.n, ece, expected / total, quantile / total, *terms, test)
+
+
+def reliability_of(tally: Tally) -> Reliability | None:
+    """Read the reliability of two-class rows off their sums; None for weights, other families, or without bins.
+
+    Sums by bin are exact. What is not summed, the spread of the predictions inside a bin, comes from points that stand
+    for the rows.
+    """
+    points, table = tally.points, tally.bins
+    if points is None or table is None or table.bins is None or tally.weighted:
+        return None
+    rows, predicted, observed, residual2 = _bin_sums(table)
+    pieces = _by_bin(points, table, rows, tally.n_certain)
+    p, n, index = pieces
+    found, mean, square = (np.bincount(index, weights=n * x, minlength=len(rows)) for x in (np.ones(len(p)), p, p * p))
+    full, found = (np.where(count > 0.0, count, 1.0) for count in (rows, found))
+    share = predicted / full
+    # Means are known; the spread inside a bin is not, and comes from the pieces.
+    noise = rows * np.maximum(share * (1.0 - share) - np.maximum(square / found - (mean / found) ** 2, 0.0), 0.0)
+    predicted2 = predicted - noise
+    product = 0.5 * (observed + predicted2 - residual2)
+    sums = Sums(rows, predicted, observed, predicted2, product, residual2, noise, noise)
+    expected, quantile = ece_of_chance(noise, p, n, index)
+    m = special.expit(-points.L)
+    top = 1.0 - m
+    ece = float(np.abs(observed - predicted).sum()) / tally.n
+    lead = top - m
+    score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + tally.summary.n_impossible
+    test = _spiegelhalter(score, float(points.n @ (top * m * lead * lead)), tally.n)
+    return Reliability(tally.n, ece, expected / tally.n, quantile / tally.n, *_murphy(sums), test)
+
+
+def _by_bin(points: Points, table: Table, rows: FloatArray, certain: int) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Cut points into pieces at the ends of the bins: their chances, how many rows each stands for, and their bins.
+
+    Bins follow one another as the values do, and how many rows each holds is known: so every piece finds its place.
+    """
+    m = special.expit(-points.L)
+    top = 1.0 - m
+    p = top if table.top_label else np.where(points.positive, top, m)
+    value = special.entr(m) + special.entr(top) if table.name == "entropy" else p
+    n = points.n
+    if certain:  # no point stands for them; they lie at the ends
+        assert table.bins is not None
+        first = float(rows[0] - n[value < table.bins.edges[1]].sum())
+        low = min(max(first, 0.0), certain) if table.name == "probability" else certain * (table.name == "entropy")
+        p = np.concatenate([p, [float(table.top_label), 1.0]])
+        value = np.concatenate([value, [-1.0, 2.0]])
+        n = np.concatenate([n, [low, certain - low]])
+    order = np.argsort(value, kind="stable")
+    ends, edges = np.cumsum(n[order]), np.cumsum(rows)
+    cuts = np.union1d(ends * (edges[-1] / ends[-1]), edges)
+    middle = 0.5 * (cuts + np.concatenate([[0.0], cuts[:-1]]))
+    point = np.searchsorted(ends * (edges[-1] / ends[-1]), middle)
+    index = np.searchsorted(edges, middle)
+    return p[order][np.minimum(point, len(order) - 1)], np.diff(cuts, prepend=0.0), np.minimum(index, len(rows) - 1)
+
+
+def _bin_sums(table: Table) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return rows, predicted, observed and squared residuals by bin."""
+    names = ("n", *(("sum_confidence", "sum_correct") if table.top_label else ("sum_predicted", "sum_observed")))
+    columns = [[getattr(s, name) or 0.0 for s in table.summaries] for name in (*names, "sum_brier")]
+    rows, predicted, observed, residual2 = (np.array(column, dtype=np.float64) for column in columns)
+    return rows, predicted, observed, residual2
 
 
 def _pass(

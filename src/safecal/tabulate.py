@@ -23,7 +23,7 @@ from .scored import Scored
 from .summary import Summary, completed, summaries, summed
 from .table import Table, bin_keys
 
-__all__ = ["Split", "Spread", "bins_for", "binned_values", "by_bin", "by_group", "sweep", "tabulate"]
+__all__ = ["Split", "Spread", "bins_for", "binned_values", "by_bin", "by_group", "in_order", "sweep", "tabulate"]
 
 _T = TypeVar("_T")
 
@@ -68,7 +68,7 @@ def sweep(
 
     totals: list[FloatArray] = [np.zeros(())] * max(len(splits), 1)
     cells, certain = _NO_SPREAD
-    for sums, seen in _in_order(one, predictions):
+    for sums, seen in in_order(one, predictions):
         totals = [total + new for total, new in zip(totals, sums, strict=True)]
         cells, certain = cells + seen.cells, certain + seen.certain
     found = Spread(cells, certain)
@@ -78,7 +78,7 @@ def sweep(
     return tables[0].total, tables, found
 
 
-def _in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_T]:
+def in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_T]:
     """Apply a function to every block; on threads where that pays, and in the order of the blocks."""
     blocks = list(predictions.row_blocks())
     if len(blocks) < _LARGE or not available():

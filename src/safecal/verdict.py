@@ -1,17 +1,18 @@
 """One decision rule, and its reason in words."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 from . import documents
 from .errors import TruthError
-from .inference.intervals import Bounds
 from .inference.results import Interval, direction
+from .limits import Limits
 from .reliability import Reliability
 from .summary import Summary
 from .table import Table
+from .tally import Tally
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge", "on_average"]
 
@@ -127,28 +128,15 @@ class Verdict:
 
 
 def judge(
-    summary: Summary,
-    bounds: Bounds,
-    tables: tuple[Table, ...],
-    *,
-    dimension: int,
-    most_entropy: float,
-    threshold: float,
-    max_temperature: float,
-    level: float,
-    certain: int,
-    clustered: bool,
-    worst_share: float,
-    reliability: Reliability | None,
-    what: str,
+    tally: Tally, ecd: Interval, temperature: Interval, reliability: Reliability | None, limits: Limits
 ) -> Verdict:
-    """Decide.
-
-    ``certain`` counts predictions of exactly 0 or 1; ``clustered`` says that rows depend on each other; ``what`` says
-    what the temperature means.
-    """
-    ecd, temperature = bounds.interval(level), bounds.temperature(level)
-    limit = threshold * dimension
+    """Decide, by the intervals of ECD and of the temperature at the level of the limits, and by bins and groups."""
+    summary, certain = tally.summary, tally.n_certain
+    threshold, max_temperature, level = limits.threshold, limits.max_temperature, limits.level
+    what = _TEMPERATURE.get(tally.family, "its temperature is {}")
+    tables = [table for table in (tally.bins, tally.groups) if table is not None]
+    clustered = tally.clusters is not None
+    limit = threshold * tally.dimension
     average = _decide(ecd, temperature, limit, max_temperature)
     places = [place for table in tables for place in _places(table, limit, level)]
     decision = _in_places(average, places, clustered)
@@ -156,7 +144,7 @@ def judge(
         decision = UNDETERMINED
     undecided = average == decision == UNDETERMINED
     needed = _rows_needed(summary, ecd, temperature, limit, max_temperature) if undecided else None
-    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * most_entropy
+    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy
     reason = _reason(average, summary, ecd, temperature, limit, max_temperature, what)
     if certain and decision == UNDETERMINED and not places:
         needed = None
@@ -183,9 +171,17 @@ def judge(
         _worst(tables),
         summary.n_impossible,
         summary.bias,
-        worst_share,
+        tally.histogram.worst_share(),
         "" if reliability is None else _reading(decision, average, direction(ecd), reliability, summary.bias),
     )
+
+
+# What a temperature means, by family.
+_TEMPERATURE = {
+    "bernoulli": "its logits are {} times too large",
+    "categorical": "its logits are {} times too large",
+    "gaussian": "its covariances are {} times too small",
+}
 
 
 def on_average(verdict: Verdict, dimension: int) -> str:
@@ -281,7 +277,7 @@ def _percent(share: float) -> str:
     return f"{percent:.{digits}f} %"
 
 
-def _worst(tables: tuple[Table, ...]) -> str | None:
+def _worst(tables: Sequence[Table]) -> str | None:
     """Return the key that adds most to ECD."""
     found = [
         (share * s.ecd, f"{table.name} {name}")

@@ -61,7 +61,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
     shown, more = found, 0
     if found.groups is not None and len(found.groups) > _SHOWN:
         more = len(found.groups) - _SHOWN
-        shown = replace(found, groups=found.groups.worst_first(_SHOWN))
+        shown = replace(found, tally=replace(found.tally, groups=found.groups.worst_first(_SHOWN)))
     lines = [repr(shown)]
     if more:
         lines.append(f"and {more} more groups: all of them are in `--json`.")

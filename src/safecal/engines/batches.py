@@ -1,28 +1,32 @@
 """Rows that come in batches: as many as fit are evaluated whole, beyond that sums are kept.
 
-Up to ``max_rows`` the result is that of `evaluate`. Beyond, memory grows with groups and clusters alone: metrics and
-tables are those of all rows, tests and intervals come from their sums, and the temperature from rows drawn at random.
+Memory grows with groups and clusters alone. Up to ``max_rows`` the rows are held and evaluated together. Beyond, sums
+of batches are added up, and every answer comes from those of all rows.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 
 import numpy as np
 
-from .._checks.columns import fraction, positive
 from .._checks.message import fail
 from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..front_door import evaluate_predictions
-from ..tabulate import bins_for
+from ..limits import Limits
+from ..plan import Plan
+from ..tally import MAX_KEYS, Tally
 from .batch import Batch, join_batches
 from .quantiles import count
-from .totals import MAX_KEYS, Limits, from_sums, swept
 
-__all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches"]
+__all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
 
 MAX_ROWS = 1_000_000
+_THREADS = 2  # results do not depend on it
+_AHEAD = 4  # batches that are read before the first of them is done
 MAX_VALUES = 30_000_000  # rows times classes that are held at once
 
 
@@ -76,9 +80,7 @@ def evaluate_batches(
     >>> evaluate_batches(days, once=True).verdict.decision
     'SAFE'
     """
-    limits = Limits(
-        positive(threshold, "threshold"), positive(max_temperature, "max_temperature"), fraction(level, "level")
-    )
+    limits = Limits(threshold, max_temperature, level)
     stream = iter(batches())
     held = _hold(stream, max_rows)
     rest = next(stream, None)
@@ -92,21 +94,61 @@ def evaluate_batches(
             by=whole.by,
             cluster=whole.cluster,
             sample_weight=whole.weight,
-            **limits._asdict(),
+            threshold=threshold,
+            max_temperature=max_temperature,
+            level=level,
         )
     whole_stream = chain(held, [rest], stream)
-    edges = None
     if bins is not None and strategy == "quantile" and not isinstance(bins, Bins):
         if once:
             hint = "save the rows to a file first, or leave out the strategy."
             raise fail(OptionError, "strategy", 'cannot be "quantile" for rows that can be read only once', hint=hint)
         grid = count(whole_stream, bin_on)
         assert grid is not None
-        edges = grid.bins(bins)
+        plan = Plan(*grid.bins(bins))
         whole_stream = chain(batches())
-    elif bins is not None:
-        edges = bins_for(held[0].predictions, bins, bin_on, strategy)
-    return from_sums(swept(whole_stream, edges), limits)
+    else:
+        plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
+    return Evaluation.of(tally_batches(whole_stream, plan), limits)
+
+
+def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
+    """Sum batches, a few at a time on threads, and add them up in their order.
+
+    Parameters
+    ----------
+    stream : iterable of Batch
+        The rows.
+    plan : Plan
+        How they are binned.
+
+    Returns
+    -------
+    Tally
+        The sums of all.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> from safecal.engines.batches import Batch, tally_batches
+    >>> from safecal.plan import Plan
+    >>> tally_batches([Batch(safecal.bernoulli([1, 0], [0.9, 0.4]))] * 3, Plan()).n
+    6
+    """
+    total = Tally()
+    waiting: deque[Future[Tally]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for batch in stream:
+            waiting.append(pool.submit(_tally, batch, plan))
+            if len(waiting) > _AHEAD:
+                total += waiting.popleft().result()
+        for future in waiting:
+            total += future.result()
+    return total
+
+
+def _tally(batch: Batch, plan: Plan) -> Tally:
+    return Tally.of_checked(batch.predictions, plan, batch.weight, batch.by, batch.cluster)
 
 
 def _hold(stream: Iterator[Batch], max_rows: int) -> list[Batch]:

@@ -12,11 +12,14 @@ from .._checks.arrays import block
 from .._checks.classes import binary_outcomes, clip_value, one_form, probabilities, real_logits
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
+from .._kernels.cells import cell_moments
 from .._kernels.compiled import Sums, bernoulli_sums, floats
+from .._sums.cells import Cells, WeightedCells
+from .._sums.clusters import NEAR
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import Cumulants, Partition, Predictions
+from .predictions import Cumulants, Partition, Predictions, Spectral
 
 __all__ = ["bernoulli"]
 
@@ -116,6 +119,19 @@ class Bernoulli(Predictions):
             return super()._log_partitions(rows, betas)
         _, odds = self._odds(rows)
         return np.stack([kernel.log_partition(odds, beta) for beta in betas])
+
+    def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
+        values, odds = self._odds(rows)
+        near = np.stack([odds.L * special.expit(-beta * odds.L) for beta in NEAR])
+        assert scored.correct is not None
+        inside = ~((odds.m == 0.0) & (odds.L == 0.0))
+        if weight is not None:
+            inside &= weight > 0.0
+        columns = (odds.L, ~scored.correct, values > (0.0 if self.logits else 0.5))
+        L, wrong, positive = columns if inside.all() else tuple(column[inside] for column in columns)
+        if weight is None:
+            return Spectral(Cells(cell_moments(L, wrong, positive)), near)
+        return Spectral(WeightedCells.of(L, weight[inside], wrong, positive), near)
 
     def gaps(self, rows: Rows) -> FloatArray:
         _, odds = self._odds(rows)

@@ -12,10 +12,13 @@ from .._checks.classes import class_outcomes, clip_value, one_form, probabilitie
 from .._checks.message import fail
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
+from .._kernels.nodes import NODES, node_rows
+from .._sums.clusters import NEAR
+from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import BLOCK, Cumulants, Partition, Predictions
+from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
 
 __all__ = ["categorical"]
 
@@ -110,6 +113,19 @@ class Categorical(Predictions):
         found = self._gaps(rows)
         found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
         return found
+
+    def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
+        assert isinstance(rows, slice)
+        assert scored.surprisal is not None
+        assert scored.confidence is not None
+        assert scored.correct is not None
+        step = self._chunk
+        parts = [node_rows(self.gaps(slice(i, min(i + step, rows.stop)))) for i in range(rows.start, rows.stop, step)]
+        found = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        # An outcome as likely as the most likely one is no surprise either.
+        above = ~scored.correct & (scored.surprisal > -np.log(scored.confidence) * (1.0 + 1e-9)) & ~scored.impossible
+        near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
+        return Spectral(Nodes.of(found, possible_weight(scored, weight), int(above.sum())), near)
 
     @property
     def _block_rows(self) -> int:

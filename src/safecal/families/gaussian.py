@@ -17,10 +17,11 @@ from .._checks.states import (
     triangular_factor,
 )
 from .._kernels import gaussian as kernel
+from .._sums.clusters import NEAR
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
-from .predictions import BLOCK, Cumulants, Partition, Predictions
+from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 
 __all__ = ["gaussian"]
 
@@ -112,6 +113,11 @@ class Gaussian(Predictions):
             return Cumulants(value, -base / 2.0 - d / (2.0 * beta), flat * d / (2.0 * beta**2), -flat * d / beta**3)
 
         return at
+
+    def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
+        # The sums say it all: half of NEES is a gamma variable, whatever the covariance.
+        half = np.full(len(scored), 0.5 * self.dimension)
+        return Spectral(None, np.stack([half / beta for beta in NEAR]))
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"

@@ -13,6 +13,10 @@ from .._checks.arrays import block
 from .._checks.columns import weights, whole_number
 from .._checks.message import fail, show
 from .._kernels.compiled import Sums
+from .._kernels.nodes import NODES
+from .._sums.cells import Cells, WeightedCells
+from .._sums.clusters import NEAR
+from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import OptionError, RangeError, UnavailableError
 from ..profile import BETAS, Profile
@@ -23,8 +27,9 @@ if TYPE_CHECKING:
     from ..bins import Bins
     from ..evaluation import Evaluation
     from ..table import Table
+    from ..tally import Tally
 
-__all__ = ["Cumulants", "Partition", "Predictions"]
+__all__ = ["Cumulants", "Partition", "Predictions", "Spectral"]
 
 BLOCK = 65_536
 _FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc need not map anew each time
@@ -37,6 +42,13 @@ class Cumulants(NamedTuple):
     mean: FloatArray
     variance: FloatArray
     third: FloatArray
+
+
+class Spectral(NamedTuple):
+    """The spectrum of some rows, where there is one, and the surprise expected of each at ``NEAR``, ``(3, n)``."""
+
+    spectrum: Cells | WeightedCells | Nodes | None
+    near: FloatArray | None
 
 
 # beta, one for all rows or one a row -> the cumulants at it
@@ -169,6 +181,9 @@ class Predictions(ABC):
         """
         raise UnavailableError(f"outcomes of {self.family} predictions cannot be listed.")
 
+    def certain(self, rows: Rows) -> int:
+        return 0
+
     def quick_sums(
         self,
         rows: slice,
@@ -222,6 +237,38 @@ class Predictions(ABC):
             One value a row. A family that returns them, or has ``quick_bins``, must score rows by their numbers, too.
         """
         return None
+
+    def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
+        """Return what inference needs of some rows beside their sums.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            Which rows.
+        scored : Scored
+            Their columns.
+        weight : ndarray of shape (rows,) or None
+            Their weights.
+
+        Returns
+        -------
+        Spectral
+            By default the log-partition at fixed nodes, as far as it exists.
+        """
+        if scored.surprisal is None:
+            return Spectral(None, None)
+        assert isinstance(rows, slice)
+        partition = self._partition(rows)
+        found = np.full((len(NODES), 4, len(scored)), np.nan)
+        for k, beta in enumerate(NODES):
+            try:
+                found[k] = partition(beta)
+            except UnavailableError:
+                continue
+        w = possible_weight(scored, weight)
+        surprises = len(scored) - int(scored.impossible.sum())
+        near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
+        return Spectral(Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False), near)
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
         """Score some rows, and cut out their weights.
@@ -357,6 +404,25 @@ class Predictions(ABC):
         split = by_bin(self, *bins_for(self, bins, bin_on, strategy))
         return tabulate(self, [split], weights(sample_weight, self.n, self.outcome))[0]
 
+    def tally(self, **options: Any) -> Tally:
+        """Sum these predictions: all that an evaluation is made of, without a row.
+
+        Parameters
+        ----------
+        **options
+            ``bins``, ``bin_on``, ``strategy``, ``by``, ``cluster`` and ``sample_weight``, as in `safecal.evaluate`.
+
+        Returns
+        -------
+        Tally
+            Sums that merge with ``+``.
+        """
+        from ..plan import Plan
+        from ..tally import Tally
+
+        binning = {name: options.pop(name) for name in ("bins", "bin_on", "strategy") if name in options}
+        return Tally.of(self, Plan.of(self, **binning), **options)
+
     def evaluate(self, **options: Any) -> Evaluation:
         """Evaluate these predictions: every metric, the table of bins, groups.
 
@@ -377,6 +443,14 @@ class Predictions(ABC):
 
     def __repr__(self) -> str:
         return f"{self.family} predictions: {self.n} rows"
+
+
+def possible_weight(scored: Scored, weight: FloatArray | None) -> FloatArray | None:
+    """Return the weights, 0 for impossible rows; None where all are 1."""
+    impossible = scored.impossible
+    if not impossible.any():
+        return weight
+    return np.where(impossible, 0.0, 1.0 if weight is None else weight)
 
 
 def partition_surprisal(scored: Scored) -> FloatArray:

@@ -17,7 +17,7 @@ from .results import TestResult
 from .saddlepoint import saddlepoint_tails
 from .surprises import draw_surprises, expected_surprises, observed_surprises, surprise_rates
 
-__all__ = ["calibration_test", "generator"]
+__all__ = ["calibration_test", "cluster_tails", "cluster_test", "decided", "generator", "p_value", "statistic"]
 
 ALTERNATIVES = ("overconfident", "underconfident", "two-sided")
 METHODS = ("auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster")
@@ -92,34 +92,34 @@ def calibration_test(
     if cluster is not None or method == "cluster":
         return _by_cluster(predictions, alternative, method, cluster, weight)
     summary = predictions.summary(sample_weight)
-    known = _decided(summary, alternative)
+    known = decided(summary, alternative)
     if known is not None:
         return known
     if method in ("normal", "pearson3"):
         return _from_sums(summary, alternative, method, None, None)
     found, used, reason = _from_rows(predictions, summary, method, weight, generator(rng))
-    return TestResult(_statistic(summary), _p_value(found, alternative), alternative, used, reason, summary.n)
+    return TestResult(statistic(summary), p_value(found, alternative), alternative, used, reason, summary.n)
 
 
-def _statistic(s: Summary) -> float:
+def statistic(s: Summary) -> float:
     if s.weight_impossible > 0.0:
         return math.inf
     variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
     return s.sum_excess / math.sqrt(variance) if variance > 0.0 else 0.0
 
 
-def _p_value(found: tuple[float, float], alternative: str) -> float:
+def p_value(found: tuple[float, float], alternative: str) -> float:
     over, under = found
     if alternative == "two-sided":
         return min(1.0, 2.0 * min(over, under))
     return over if alternative == "overconfident" else under
 
 
-def _decided(s: Summary, alternative: str) -> TestResult | None:
+def decided(s: Summary, alternative: str) -> TestResult | None:
     """Return the result where there is nothing to compute."""
     if s.weight_impossible > 0.0:
         reason = "an outcome of probability 0 happened: no calibrated model does that"
-        return TestResult(math.inf, _p_value((0.0, 1.0), alternative), alternative, "exact", reason, s.n)
+        return TestResult(math.inf, p_value((0.0, 1.0), alternative), alternative, "exact", reason, s.n)
     if s.sum_varentropy_weight2 == 0.0:
         reason = "every prediction is a coin toss or a certainty: the excess is 0 whatever happens"
         return TestResult(0.0, 1.0, alternative, "exact", reason, s.n)
@@ -134,16 +134,16 @@ def _from_sums(
             "pass the predictions themselves: `bernoulli(...)`, `categorical(...)`, `gaussian(...)` or `density(...)`."
         )
         raise fail(OptionError, "predictions", "must be rows, not sums, for this test", got="a Summary", hint=hint)
-    known = _decided(s, alternative)
+    known = decided(s, alternative)
     if known is not None:
         return known
-    z = _statistic(s)
+    z = statistic(s)
     if method == "normal":
-        return TestResult(z, _p_value(tails.normal(z), alternative), alternative, "normal", "as asked", s.n)
+        return TestResult(z, p_value(tails.normal(z), alternative), alternative, "normal", "as asked", s.n)
     variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
     found = tails.pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
     reason = "from sums alone" if method == "auto" else "as asked"
-    return TestResult(z, _p_value(found, alternative), alternative, "pearson3", reason, s.n)
+    return TestResult(z, p_value(found, alternative), alternative, "pearson3", reason, s.n)
 
 
 def _by_cluster(
@@ -166,9 +166,9 @@ def cluster_test(units: FloatArray, alternative: str) -> TestResult:
         raise one_cluster(size)
     reason = f"rows of one cluster depend on each other: a t-test on the sums of {size} clusters"
     if np.isinf(sums).any():
-        return TestResult(math.inf, _p_value((0.0, 1.0), alternative), alternative, "cluster", reason, size)
+        return TestResult(math.inf, p_value((0.0, 1.0), alternative), alternative, "cluster", reason, size)
     t, lower, upper = cluster_tails(sums, float(variances.sum()))
-    return TestResult(t, _p_value((upper, lower), alternative), alternative, "cluster", reason, size)
+    return TestResult(t, p_value((upper, lower), alternative), alternative, "cluster", reason, size)
 
 
 def cluster_tails(sums: AnyArray, variance: float) -> tuple[float, float, float]:

@@ -3,10 +3,11 @@
 import numpy as np
 from scipy import special
 
+from .._sums.cells import Points
 from .._types import AnyArray, FloatArray
 from ..families.predictions import Predictions
 
-__all__ = ["exact_tails"]
+__all__ = ["exact_tails", "listed_tails"]
 
 _POINTS = 1 << 17  # of the support, at most
 _SETS = 64  # of equal rows, at most
@@ -23,8 +24,10 @@ def exact_tails(
     if predictions.n > _ROWS:
         return None
     laws = _laws(predictions, possible, weight)
-    if laws is None:
-        return None
+    return None if laws is None else _convolved(laws, observed)
+
+
+def _convolved(laws: list[tuple[FloatArray, FloatArray]], observed: float) -> tuple[float, float] | None:
     support, mass = np.zeros(1), np.ones(1)
     for values, probabilities in laws:
         if len(support) * len(values) > 8 * _POINTS:
@@ -100,3 +103,28 @@ def _repeated(values: FloatArray, gaps: FloatArray, repeats: int) -> tuple[Float
             support = np.add.outer(support, one_values).ravel()
         support, mass = _pooled(support, np.multiply.outer(mass, one_mass).ravel())
     return support, mass
+
+
+def listed_tails(points: Points, observed: float) -> tuple[float, float] | None:
+    """Return both tails of the weighted sum of surprises of two-class rows, as `exact_tails` does."""
+    counts = np.rint(points.n)
+    if (np.abs(points.n - counts) > 1e-6 * counts).any():
+        return None  # a point stands for a part of a row: their values are not all known
+    pairs = np.stack([_rounded(points.L), _rounded(points.w)], axis=1)
+    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
+    if len(distinct) > _SETS:
+        return None
+    repeats = np.bincount(index.reshape(-1), weights=counts).astype(np.int64)
+    laws, size = [], 1.0
+    for (L, w), count in zip(distinct.tolist(), repeats.tolist(), strict=True):
+        law = _repeated(np.array([w * L]), np.array([L]), count)
+        assert law is not None
+        size *= len(law[0])
+        laws.append(law)
+    return _convolved(laws, observed) if size <= 64 * _POINTS else None
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Take away the last digits, in which equal values may differ after they were summed."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(mantissa.round(11), exponent))

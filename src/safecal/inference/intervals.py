@@ -28,7 +28,7 @@ from .skewed import Spread
 from .tails import pearson3_quantile
 from .tempered import tempered
 
-__all__ = ["Bounds", "bounds", "bounds_from_sums", "intervals_together", "inverse"]
+__all__ = ["Bounds", "bounds", "bounds_from_sums", "intervals_together", "inverse", "summary_spread"]
 
 _GRID = tuple(0.25 * k for k in range(15))  # normal scores from 0 to 3.5
 _ALPHAS = tuple(float(special.ndtr(-z)) for z in _GRID)
@@ -125,7 +125,7 @@ def _empirical(s: Summary, units: FloatArray | None) -> tuple[Curve, Curve, str]
         certain = Curve((0.0,), (math.inf,))
         return certain, certain, "an impossible outcome happened"
     if units is None:
-        spread = _spread(s)
+        spread = summary_spread(s)
     else:
         parts = (units[:, 0] - s.ecd * units[:, 1]) / s.weight
         spread = Spread.of(parts, float(np.abs(units[:, 0] / s.weight).max()))
@@ -137,7 +137,7 @@ def _empirical(s: Summary, units: FloatArray | None) -> tuple[Curve, Curve, str]
     return low, high, "skewness-corrected t" if units is None else f"skewness-corrected t on {len(units)} clusters"
 
 
-def _spread(s: Summary) -> Spread | None:
+def summary_spread(s: Summary) -> Spread | None:
     """Return how ECD spreads, from sums; None where there is no spread, or none that a float can hold."""
     if not math.isfinite(s.sum_excess3_weight3):
         return None

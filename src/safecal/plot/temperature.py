@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
-from scipy import special
 
 from .._types import FloatArray
 from ..evaluation import Evaluation
-from ..inference.curves import Curve, score
-from ..inference.intervals import inverse
+from ..inference.law import normal_score as score
 from ..inference.results import Interval
 from .canvas import NEUTRAL, OVER, axes_on, direction_label, ink, legend_above, message, percent
 from .display import Display, checked
@@ -92,7 +90,7 @@ class TemperatureDisplay(Display):
         bounds, interval = checked(evaluation).bounds, evaluation.temperature
         distance = score(0.5 - 0.5 * evaluation.level)
         top = max(_TOP, distance + 0.5)
-        low, high = (_side(curve, interval.value, top) for curve in (bounds.beta_high, bounds.beta_low))
+        low, high = (np.array(side).reshape(-1, 2) for side in bounds.distances(top))
         return cls(low, high, interval, distance, evaluation.max_temperature).plot(ax=ax)
 
     def __repr__(self) -> str:
@@ -156,17 +154,6 @@ class TemperatureDisplay(Display):
         marker = "<" if i.value < left else ">" if i.value > right else "o"
         style: dict[str, Any] = {"color": ink(ax), "markersize": 7, "clip_on": False, "zorder": 6}
         ax.plot([shown], [0.0], linestyle="none", marker=marker, label=f"estimate, {i.value:.3g}", **style)
-
-
-def _side(curve: Curve, value: float, top: float) -> FloatArray:
-    """Return temperatures and their distances along a bound, as far as they are finite and above 0."""
-    if math.isnan(value):
-        return np.empty((0, 2))
-    grid = np.linspace(0.0, top, 36).tolist()
-    points = [(inverse(curve.at(float(special.ndtr(-z)))), z) for z in grid]
-    points += [(inverse(bound), z) for z, bound in zip(curve.scores, curve.bounds, strict=True) if 0.0 <= z <= top]
-    points = sorted({(t, z) for t, z in points if 0.0 < t < math.inf}, key=lambda point: point[1])
-    return np.array(points).reshape(-1, 2)
 
 
 def draw_limits(ax: Axes, max_temperature: float) -> None:

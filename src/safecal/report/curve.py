@@ -1,17 +1,12 @@
 """How far the data rule out each temperature, in standard deviations."""
 
-import math
-
-import numpy as np
-from scipy import special
-
-from ..inference.curves import score
-from ..inference.intervals import Bounds, inverse
+from ..inference.bounds import Bounds
+from ..inference.law import normal_score as score
 from .markup import Markup, element
 from .numbers import percent, plain, shown
 from .svg import Scale, label, line, picture, shape, sized, tick_text
 
-__all__ = ["distances", "temperature_curve"]
+__all__ = ["temperature_curve"]
 
 _SIZE = (440.0, 320.0)
 _TOP, _BOTTOM = 30.0, 270.0
@@ -22,19 +17,9 @@ _FARTHEST = 32.0  # temperatures beyond it, or its inverse, are not drawn
 Points = list[tuple[float, float]]  # temperature, distance
 
 
-def distances(bounds: Bounds) -> tuple[Points, Points]:
-    """Return the points of the curve below the estimate and above it, each from the estimate outward."""
-    steps = np.linspace(0.0, _MOST, 29).tolist()
-    sides = []
-    for curve in (bounds.beta_high, bounds.beta_low):
-        found = [(inverse(curve.at(float(special.ndtr(-z)))), z) for z in steps] if len(curve.scores) > 1 else []
-        sides.append([(t, z) for t, z in found if not math.isnan(t)])
-    return sides[0], sides[1]
-
-
 def temperature_curve(name: str, bounds: Bounds, level: float, limit: float) -> Markup | None:
     """Return the picture; None where there is no temperature, or only one value of it."""
-    sides = distances(bounds)
+    sides = bounds.distances(_MOST)
     drawn = [t for side in sides for t, _ in side if 1.0 / _FARTHEST <= t <= _FARTHEST]
     if not drawn:
         return None

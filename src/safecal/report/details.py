@@ -70,8 +70,8 @@ def parameters(evaluation: Evaluation) -> Pairs:
         ("bins", "none" if e.bins is None else f"{len(e.bins)} on {e.bins.name}"),
         ("groups", "none" if e.groups is None else f"{grouped(len(e.groups))}, by {shortened(e.groups.name, 60)}"),
         ("test", f"{test_name(e.test.method)}: {e.test.reason}"),
-        ("interval of ECD", e.bounds.ecd_method),
-        ("temperature", e.bounds.beta_method),
+        ("interval of ECD", e.interval.method),
+        ("temperature", e.temperature.method),
     ]
     return found
 

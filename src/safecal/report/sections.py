@@ -116,7 +116,7 @@ def _curve(findings: Findings) -> Markup:
     bounds, verdict = findings.evaluation.bounds, findings.verdict
     image = temperature_curve("temperature", bounds, verdict.level, verdict.max_temperature)
     if image is None and math.isnan(verdict.temperature.value):
-        why = bounds.beta_method.removeprefix("none: ")
+        why = verdict.temperature.method.removeprefix("none: ")
         return _figure(heading, None, f"There is no temperature to show: {why}.")
     if image is None:
         return _figure(heading, None, "These rows are too few to rule any temperature out.")

@@ -1,0 +1,1 @@
+"""All sums of an evaluation, and how they are made and merged."""

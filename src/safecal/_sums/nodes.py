@@ -1,0 +1,81 @@
+"""The spectrum of rows with more than two outcomes: their log-partition at a few inverse temperatures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from .. import documents
+from .._kernels.nodes import NODES
+from .._types import FloatArray
+from ..errors import DocumentError
+
+__all__ = ["Nodes"]
+
+_COLUMNS = 6  # w times R and its three derivatives; w**2 times the second, w**3 times the third
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Nodes:
+    """Sums of ``R(beta) = -log p_beta(likeliest outcome)`` and its derivatives at beta = 1/4, 1/2, 1, 2 and 4.
+
+    Impossible rows are left out. Nodes at which the log-partition of some row does not exist hold NaN.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (5, 6)
+        For each node the sums of ``w`` times ``R`` and its first three derivatives, of ``w**2`` times the second, and
+        of ``w**3`` times the third.
+    surprises : int
+        Rows whose outcome was less likely than another one.
+    classes : bool
+        Whether outcomes are classes, so that no ``R`` is negative.
+    """
+
+    sums: FloatArray
+    surprises: int
+    classes: bool = True
+
+    @classmethod
+    def of(cls, rows: FloatArray, weight: FloatArray | None, surprises: int, *, classes: bool = True) -> Self:
+        """Sum rows: an array of shape (5, 4, n), as `node_rows` gives it."""
+        if weight is None:
+            sums = rows.sum(axis=2)
+            return cls(np.concatenate([sums, sums[:, 2:]], axis=1), surprises, classes)
+        powers = np.stack([rows[:, 2] @ weight**2, rows[:, 3] @ weight**3], axis=1)
+        return cls(np.concatenate([rows @ weight, powers], axis=1), surprises, classes)
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, Nodes):
+            return NotImplemented
+        return type(self)(self.sums + other.sums, self.surprises + other.surprises, self.classes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Nodes):
+            return False
+        same = (self.surprises, self.classes) == (other.surprises, other.classes)
+        return same and np.array_equal(self.sums, other.sums, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Nodes({self.surprises} surprises)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        sums = [[documents.number(x) for x in row] for row in self.sums.tolist()]
+        return documents.document("nodes", {"sums": sums, "surprises": self.surprises, "classes": self.classes})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("nodes", document, ("sums", "surprises", "classes"))
+        try:
+            sums = np.array([[np.nan if x is None else float(x) for x in row] for row in content["sums"]])
+        except (TypeError, ValueError) as error:
+            raise DocumentError("`document` must hold sums by node; this one is damaged.") from error
+        if sums.shape != (len(NODES), _COLUMNS):
+            raise DocumentError("`document` must hold sums by node; this one is damaged.")
+        return cls(sums, int(content["surprises"]), bool(content["classes"]))

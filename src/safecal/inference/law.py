@@ -1,0 +1,190 @@
+"""How the summed surprise would be distributed under each inverse temperature, and what follows from the sum seen.
+
+A surprise is how much less likely an outcome was than the likeliest one, ``log p(likeliest) - log p(outcome)``; for
+states it is half of NEES. Under ``p_beta``, proportional to ``p**beta``, its sum has the cumulants that `Law.at` gives.
+It says all that the data say about beta. Impossible rows are left out: no temperature explains them.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scipy import special
+
+from ..errors import UnavailableError
+
+__all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "normal_score"]
+
+LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
+_STEPS = 100
+_EXACT = 1e-12  # of a root, in log beta
+_NARROW = 1e-10  # of a bound, in normal scores
+
+
+class Tilt(NamedTuple):
+    """Sums at one beta, of ``w R`` and of ``w``, ``w**2`` and ``w**3`` times the cumulants of the surprise."""
+
+    value: float  # R = -log p_beta(likeliest outcome)
+    mean: float
+    information: float  # w times the variance: how fast the mean falls with beta
+    variance: float  # w**2 times the variance
+    third: float
+
+
+class Tails(NamedTuple):
+    """``P(S >= seen)`` and ``P(S <= seen)``; the atom at it is in both."""
+
+    upper: float
+    lower: float
+
+
+def normal_score(probability: float) -> float:
+    """Return the normal score of a tail probability: 1.645 for 5 %."""
+    return float(-special.ndtri(min(max(probability, 1e-300), 1.0 - 1e-16)))
+
+
+class Law(ABC):
+    """The summed surprise that was seen, and how it would be distributed under each beta."""
+
+    __slots__ = ("_beta", "mass", "one", "seen")
+
+    seen: float  # the sum, weighted
+    mass: float  # sum of the weights
+    one: Tilt  # at beta = 1
+
+    def __init__(self, seen: float, mass: float, one: Tilt) -> None:
+        self.seen, self.mass, self.one = seen, mass, one
+        self._beta: float | None = None
+
+    @abstractmethod
+    def at(self, beta: float) -> Tilt:
+        """Return the sums at one beta; raise UnavailableError where they do not exist."""
+
+    @abstractmethod
+    def tails(self, beta: float) -> Tails:
+        """Return both tails of the summed surprise under ``p_beta``, at the sum seen."""
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """How tails are computed, in words."""
+
+    @property
+    def unsurprised(self) -> bool:
+        """Whether every outcome was a likeliest one."""
+        return self.seen <= 0.0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The betas that can be told apart."""
+        return SMALLEST, LARGEST
+
+    @property
+    def beta(self) -> float:
+        """The beta that the data ask for: 0, infinite, or NaN where every prediction is a toss or a certainty."""
+        if self._beta is None:
+            self._beta = self._estimate()
+        return self._beta
+
+    def _estimate(self) -> float:
+        if not self.one.information > 0.0:
+            return math.nan
+        if self.unsurprised:
+            return math.inf
+        root = solve(self, self.seen, *self.range)
+        smallest, largest = self.range
+        return 0.0 if root <= smallest else math.inf if root >= largest else root
+
+    def ecd(self, beta: float) -> float:
+        """Return the ECD of the model if ``p_beta`` is the truth."""
+        smallest, largest = self.range
+        mean = self.at(min(max(beta, smallest), largest)).mean
+        return (mean - self.one.mean) / self.mass
+
+    def bound(self, alpha: float, side: int) -> float:
+        """Return the smallest beta (``side`` -1) or the largest (+1) that a test of level alpha does not rule out."""
+        if math.isnan(self.beta):
+            return math.nan
+        smallest, largest = self.range
+        end, beyond = (smallest, 0.0) if side < 0 else (largest, math.inf)
+        if self.beta == beyond:
+            return beyond
+        wanted = normal_score(alpha)
+
+        def beyond_wanted(x: float) -> float:
+            tails = self.tails(math.exp(x))
+            return normal_score(tails.lower if side < 0 else tails.upper) - wanted
+
+        middle = math.log(min(max(self.beta, smallest), largest))
+        first = middle + side * self._width(wanted)
+        return _crossing(beyond_wanted, middle, math.log(end), first, beyond)
+
+    def _width(self, score: float) -> float:
+        """Return about how far a bound lies from the estimate, in log beta."""
+        if not 0.0 < self.beta < math.inf:
+            return 1.0
+        at = self.at(self.beta)
+        return max(score, 0.1) * math.sqrt(at.variance) / (at.information * self.beta)
+
+
+def solve(law: Law, seen: float, low: float, high: float) -> float:
+    """Find the beta at which a sum is the one expected, by safeguarded Newton steps on log beta; else the end."""
+    a, b = math.log(low), math.log(high)
+    x = 0.0
+    for _ in range(_STEPS):
+        try:
+            at = law.one if x == 0.0 else law.at(math.exp(x))
+        except UnavailableError:  # so flat a law does not exist: the root lies above
+            a = x
+            x = 0.5 * (a + b)
+            continue
+        gap = at.mean - seen
+        a, b = (x, b) if gap > 0.0 else (a, x)
+        slope = math.exp(x) * at.information
+        step = x + gap / slope if slope > 0.0 else math.inf
+        if not a < step < b:
+            step = 0.5 * (a + b)
+        if abs(step - x) < _EXACT or b - a < _EXACT:
+            return math.exp(step)
+        x = step
+    return math.exp(x)
+
+
+def _crossing(f: Callable[[float], float], middle: float, end: float, first: float, beyond: float) -> float:
+    """Find where an increasing score is 0 on the way from the middle to the end; ``beyond`` where it is nowhere."""
+    inner, f_inner = middle, -math.inf
+    outer, f_outer = first, math.nan
+    step = first - middle
+    while True:  # outward, until the score is reached
+        outer = min(outer, end) if end > middle else max(outer, end)
+        try:
+            f_outer = f(outer)
+        except UnavailableError:
+            return beyond
+        if f_outer >= 0.0:
+            break
+        if outer == end:
+            return beyond
+        inner, f_inner = outer, f_outer
+        step *= 2.0
+        outer += step
+    if math.isinf(f_inner):
+        f_inner = f(inner)
+        if f_inner >= 0.0:
+            return math.exp(inner)
+    kept = 0
+    for _ in range(_STEPS):  # inward: false position, with the end that stays halved (Illinois)
+        x = (inner * f_outer - outer * f_inner) / (f_outer - f_inner)
+        if not min(inner, outer) < x < max(inner, outer):
+            x = 0.5 * (inner + outer)
+        here = f(x)
+        if abs(here) < _NARROW or abs(outer - inner) < 1e-13 * (1.0 + abs(x)):
+            return math.exp(x)
+        if here >= 0.0:
+            outer, f_outer, f_inner = x, here, 0.5 * f_inner if kept > 0 else f_inner
+            kept = 1
+        else:
+            inner, f_inner, f_outer = x, here, 0.5 * f_outer if kept < 0 else f_outer
+            kept = -1
+    return math.exp(0.5 * (inner + outer))

@@ -1,0 +1,198 @@
+"""The law of K-class rows and of densities, from sums at a few inverse temperatures.
+
+Between two nodes, values and three derivatives at both ends fix a polynomial of degree seven in log beta. For classes
+it is that of the logarithm of ``R``, which is far straighter than ``R`` itself.
+"""
+
+import math
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from .._kernels.nodes import NODES
+from .._sums.nodes import Nodes
+from .._types import FloatArray
+from ..errors import UnavailableError
+from .law import Law, Tails, Tilt
+from .tails import lugannani_rice, pearson3
+
+__all__ = ["NodesLaw"]
+
+_X = np.log(NODES)
+_BEYOND = 4.0  # times the last node: how far the last polynomial is trusted for an estimate
+
+
+def _two_ends() -> FloatArray:
+    """Return the matrix that turns values and derivatives at 0 and 1 into the coefficients of a polynomial."""
+    rows = []
+    for at in (0.0, 1.0):
+        for order in range(4):
+            rows.append([math.perm(k, order) * at ** (k - order) if k >= order else 0.0 for k in range(8)])
+    return np.linalg.inv(np.array(rows))
+
+
+_FROM_ENDS = _two_ends()
+
+
+@final
+class NodesLaw(Law):
+    """Rows with more than two outcomes, or densities.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        Sums over the possible rows.
+    excess : float
+        Their summed excess, weighted.
+    mass : float
+        Sum of their weights.
+    weighted : bool
+        Whether rows have weights other than 1.
+    """
+
+    def __init__(self, nodes: Nodes, excess: float, mass: float, weighted: bool) -> None:
+        self._classes, self._weighted = nodes.classes, weighted
+        there: list[bool] = np.isfinite(nodes.sums).all(axis=1).tolist()  # type: ignore[assignment]
+        if not there[NODES.index(1.0)]:
+            raise UnavailableError("the log-partition function is not available.")
+        here = _around(there, NODES.index(1.0))
+        self._x, sums = _X[here], nodes.sums[here]
+        self._pieces = _polynomials(self._x, sums[:, :4], nodes.classes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._ratios = [np.nan_to_num(sums[:, a] / sums[:, b], nan=1.0) for a, b in ((4, 2), (5, 3))]
+        at_one = nodes.sums[NODES.index(1.0)]
+        self._flat = not at_one[2] > 0.0
+        one = Tilt(at_one[0], -at_one[1], at_one[2], at_one[4], -at_one[5])
+        seen = excess + one.mean
+        if nodes.classes:
+            seen = max(seen, 1e-300) if nodes.surprises else 0.0
+        super().__init__(seen, mass, one)
+
+    @property
+    def method(self) -> str:
+        return "Pearson III, from nodes" if self._weighted else "saddlepoint, from nodes"
+
+    @property
+    def unsurprised(self) -> bool:
+        return self._classes and self.seen <= 0.0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        low, high = math.exp(self._x[0]), math.exp(self._x[-1])
+        return (low / _BEYOND, high * _BEYOND) if self._classes else (low, high)
+
+    def _derivatives(self, beta: float) -> tuple[float, float, float, float]:
+        """Return R and its first three derivatives."""
+        x = math.log(beta)
+        k = min(max(int(np.searchsorted(self._x, x, side="right")) - 1, 0), len(self._pieces) - 1)
+        start, width, coefficients = self._pieces[k]
+        u = (x - start) / width
+        f = [0.0] * 4
+        for order in range(4):
+            total = 0.0
+            for power in range(len(coefficients) - 1, order - 1, -1):
+                total = total * u + math.perm(power, order) * coefficients[power]
+            f[order] = total / width**order
+        if self._classes:
+            value = math.exp(f[0])
+            f = [value, value * f[1], value * (f[2] + f[1] ** 2), value * (f[3] + 3.0 * f[1] * f[2] + f[1] ** 3)]
+        first = f[1] / beta
+        second = (f[2] - f[1]) / beta**2
+        third = (f[3] - 3.0 * f[2] + 2.0 * f[1]) / beta**3
+        return f[0], first, second, third
+
+    def at(self, beta: float) -> Tilt:
+        if self._flat or beta == 1.0:
+            return self.one
+        value, first, second, third = self._derivatives(beta)
+        x = math.log(beta)
+        second = max(second, 0.0)
+        two, three = (float(np.interp(x, self._x, ratio)) for ratio in self._ratios)
+        return Tilt(value, -first, second, second * two, -third * three)
+
+    def tails(self, beta: float) -> Tails:
+        at = self.at(beta)
+        if not at.variance > 0.0:
+            return Tails(0.0, 1.0) if self.seen > at.mean else Tails(1.0, 0.0)
+        if self._weighted or not self._classes:
+            return self._smooth(at, beta)
+        none = math.exp(-at.value)  # the probability that nothing surprises
+        if self.seen <= 0.0:
+            return Tails(1.0, none)
+        upper, lower = self._given_a_surprise(beta, at)
+        return Tails((1.0 - none) * upper, none + (1.0 - none) * lower)
+
+    def _smooth(self, at: Tilt, beta: float) -> Tails:
+        if not self._weighted and 0.0 < self.beta < math.inf:
+            best = self.at(self.beta)
+            drop = (beta - self.beta) * self.seen + (at.value - best.value)
+            return Tails(*lugannani_rice(beta - self.beta, drop, best.variance, best.third))
+        return Tails(*pearson3(self.seen - at.mean, at.variance, at.third))
+
+    # Given that something surprised, exp(R) - 1 takes the place of exp(R): what is left has no atom at 0.
+
+    def _conditional(self, beta: float) -> Tilt:
+        value, first, second, third = self._derivatives(beta)
+        f = 1.0 / -math.expm1(-value) if value < 700.0 else 1.0
+        f1 = (1.0 - f) * f
+        f2 = (1.0 - 2.0 * f) * f1
+        log_odds = value + math.log(-math.expm1(-value)) if value < 700.0 else value
+        second_c = second * f + first * first * f1
+        third_c = third * f + 3.0 * first * second * f1 + first**3 * f2
+        return Tilt(log_odds, -first * f, second_c, second_c, -third_c)
+
+    @cached_property
+    def _conditional_root(self) -> tuple[float, Tilt] | None:
+        low, high = self.range
+        if not self._conditional(high).mean < self.seen < self._conditional(low).mean:
+            return None
+        for _ in range(200):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if self._conditional(middle).mean > self.seen else (low, middle)
+            if high / low - 1.0 < 1e-14:
+                break
+        return low, self._conditional(low)
+
+    def _given_a_surprise(self, beta: float, at: Tilt) -> tuple[float, float]:
+        root = self._conditional_root
+        here = self._conditional(beta)
+        if root is None or not root[1].variance > 0.0:
+            if not here.variance > 0.0:
+                return (0.0, 1.0) if self.seen > here.mean else (1.0, 0.0)
+            return pearson3(self.seen - here.mean, here.variance, here.third)
+        best, tilted = root
+        drop = (beta - best) * self.seen + (here.value - tilted.value)
+        return lugannani_rice(beta - best, drop, tilted.variance, tilted.third)
+
+
+def _around(there: list[bool], one: int) -> slice:
+    """Keep the nodes that follow one another around beta = 1."""
+    low = high = one
+    while low > 0 and there[low - 1]:
+        low -= 1
+    while high + 1 < len(there) and there[high + 1]:
+        high += 1
+    return slice(low, high + 1)
+
+
+def _polynomials(x: FloatArray, sums: FloatArray, classes: bool) -> list[tuple[float, float, list[float]]]:
+    """Return start, width and coefficients of the polynomial between each two nodes; of one node its Taylor series."""
+    beta = np.exp(x)
+    value, first, second, third = sums.T
+    if classes:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            l1 = first / value
+            l2 = second / value - l1 * l1
+            l3 = third / value - 3.0 * first * second / value**2 + 2.0 * l1**3
+            value, first, second, third = np.log(value), l1, l2, l3
+    d1, d2 = beta * first, beta**2 * second + beta * first
+    d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
+    if len(x) == 1:
+        return [(float(x[0]), 1.0, [float(value[0]), float(d1[0]), float(d2[0]) / 2.0, float(d3[0]) / 6.0])]
+    pieces = []
+    for k in range(len(x) - 1):
+        h = float(x[k + 1] - x[k])
+        ends = [c[j] * h**order for j in (k, k + 1) for order, c in enumerate((value, d1, d2, d3))]
+        pieces.append((float(x[k]), h, (_FROM_ENDS @ np.array(ends)).tolist()))
+    return pieces

@@ -1,0 +1,373 @@
+"""All sums of one evaluation: what every door fills, and all that a verdict is made of. Tallies merge with ``+``."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, final
+
+import numpy as np
+
+from . import documents
+from ._checks.columns import cluster_codes, weights
+from ._checks.message import fail
+from ._sums.cells import Cells, Points, WeightedCells
+from ._sums.clusters import NEAR, Clusters
+from ._sums.nodes import Nodes
+from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
+from .errors import MergeError, ShapeError
+from .families.predictions import Predictions, possible_weight
+from .histogram import Histogram, counted, of_points
+from .plan import Plan
+from .scored import Scored
+from .summary import Summary, completed, summaries, summed
+from .table import Table
+from .tabulate import Split, by_bin, by_group, in_order
+
+__all__ = ["MAX_KEYS", "Spectrum", "Tally"]
+
+MAX_KEYS = 1_000_000  # groups, or clusters
+Spectrum = Cells | WeightedCells | Nodes
+_SPECTRA: dict[str, type[Cells] | type[WeightedCells] | type[Nodes]] = {
+    "safecal.cells": Cells,
+    "safecal.weighted_cells": WeightedCells,
+    "safecal.nodes": Nodes,
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """All sums of one evaluation. It holds no row; the empty ``Tally()`` changes nothing when it is added.
+
+    Attributes
+    ----------
+    family : str
+        ``"bernoulli"``, ``"categorical"``, ``"gaussian"``, ``"density"`` or the name of a family of your own.
+    dimension : int
+        Dimension of a state; 1 for classifiers.
+    most_entropy : float
+        Entropy of a prediction that says nothing; infinite for states and densities.
+    least_excess : float
+        The smallest excess that a prediction can have.
+    weighted : bool
+        Whether rows have weights.
+    summary : Summary
+        Sums over all rows.
+    bins, groups : Table or None
+        Sums by bin and by group.
+    clusters : Clusters or None
+        Sums by cluster.
+    spectrum : Cells, WeightedCells, Nodes or None
+        What tests, temperatures and bounds need beside the sums; Gaussian states need nothing.
+    spread : Histogram or None
+        How the excess is spread, where the spectrum does not tell.
+    n_certain : int
+        Rows that give some outcome a probability of exactly 0.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> monday = safecal.bernoulli([1, 0, 1], [0.9, 0.2, 0.6]).tally()
+    >>> tuesday = safecal.bernoulli([0, 0], [0.7, 0.1]).tally()
+    >>> (monday + tuesday).n
+    5
+    """
+
+    family: str = ""
+    dimension: int = 1
+    most_entropy: float = math.inf
+    least_excess: float = -math.inf
+    weighted: bool = False
+    summary: Summary = field(default_factory=Summary)
+    bins: Table | None = None
+    groups: Table | None = None
+    clusters: Clusters | None = None
+    spectrum: Spectrum | None = None
+    spread: Histogram | None = None
+    n_certain: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        predictions: Predictions,
+        plan: Plan | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        by: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+    ) -> Self:
+        """Sum rows, in one pass over them.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The rows.
+        plan : Plan, optional
+            How they are binned; by default they are not.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row.
+        by : array-like of shape (n,), or mapping of names to such, optional
+            Groups.
+        cluster : array-like of shape (n,), optional
+            Rows that depend on each other share a cluster.
+
+        Returns
+        -------
+        Tally
+            Their sums.
+        """
+        weight = weights(sample_weight, predictions.n, predictions.outcome)
+        return cls.of_checked(predictions, plan, weight, by, cluster)
+
+    @classmethod
+    def of_checked(
+        cls,
+        predictions: Predictions,
+        plan: Plan | None,
+        weight: AnyArray | None,
+        by: ArrayLike | None,
+        cluster: ArrayLike | None,
+    ) -> Self:
+        """Sum rows whose weights were checked; those of one part of the rows may all be 0."""
+        splits = []
+        if plan is not None and plan.bins is not None and plan.bin_on is not None:
+            splits.append(by_bin(predictions, plan.bins, plan.bin_on))
+        if by is not None:
+            splits.append(by_group(predictions, by))
+        keys: tuple[Hashable, ...] = ()
+        codes = None
+        if cluster is not None:
+            keys, codes = cluster_codes(cluster, predictions.n, predictions.outcome)
+        found = _swept(predictions, splits, weight, codes, len(keys))
+        tables = [split.table(summaries(sums)) for split, sums in zip(splits, found.sums, strict=False)]
+        most = predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
+        return cls(
+            predictions.family,
+            predictions.dimension,
+            most,
+            predictions.least_excess,
+            weight is not None,
+            tables[0].total if tables else summaries(found.sums[0])[0],
+            tables[0] if len(tables) > (by is not None) else None,
+            None if by is None else tables[-1],
+            None if found.clusters is None else Clusters(keys, found.clusters),
+            found.spectrum,
+            None if found.cells is None else Histogram.of(found.cells),
+            found.certain,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.summary.n
+
+    @property
+    def points(self) -> Points | None:
+        """Points that stand for two-class rows; None for other families."""
+        return self.spectrum.points() if isinstance(self.spectrum, Cells | WeightedCells) else None
+
+    @property
+    def histogram(self) -> Histogram:
+        """How the excess is spread over the rows."""
+        points = self.points
+        if points is None:
+            return Histogram() if self.spread is None else self.spread
+        return of_points(points, self.summary.weight - self.summary.weight_impossible)
+
+    def in_order(self) -> Self:
+        """Put the groups in the order of their keys, where they have one."""
+        if self.groups is None:
+            return self
+        pairs = list(self.groups.items())
+        try:
+            pairs.sort(key=lambda pair: _rank(pair[0]))
+        except TypeError:  # keys of mixed types have no order: keep that of first appearance
+            return self
+        keys, found = tuple(key for key, _ in pairs), tuple(s for _, s in pairs)
+        return replace(self, groups=Table(self.groups.name, keys, found, None, self.groups.top_label))
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if other.n == 0 or self.n == 0:
+            return self if other.n == 0 else other
+        for name in ("family", "dimension", "most_entropy", "weighted"):
+            a, b = getattr(self, name), getattr(other, name)
+            if a != b:
+                hint = "keep families, numbers of classes and dimensions apart; give all rows weights, or none."
+                raise MergeError(
+                    f"tallies must be of the same kind; their `{name}` is {a!r} and {b!r}.\n\nHint: {hint}"
+                )
+        return type(self)(
+            self.family,
+            self.dimension,
+            self.most_entropy,
+            self.least_excess,
+            self.weighted,
+            self.summary + other.summary,
+            _both(self.bins, other.bins, "bins"),
+            _limited(_both(self.groups, other.groups, "groups"), "by"),
+            _limited(_both(self.clusters, other.clusters, "clusters"), "cluster"),
+            _both(self.spectrum, other.spectrum, "spectrum"),
+            _both(self.spread, other.spread, "spread"),
+            self.n_certain + other.n_certain,
+        )
+
+    def __radd__(self, other: object) -> Self:
+        return self if other == 0 else NotImplemented  # so that sum() works
+
+    def __repr__(self) -> str:
+        return f"Tally({self.family}, n={self.n}, ecd={self.summary.ecd:+.6g})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document. It holds sums, no row, and no name of a cluster."""
+        content: dict[str, Any] = {
+            name: getattr(self, name) for name in ("family", "dimension", "weighted", "n_certain")
+        }
+        content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
+        for name in _PARTS:
+            part = getattr(self, name)
+            content[name] = None if part is None else part.to_dict()
+        return documents.document("tally", content)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        names = ("family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain", *_PARTS)
+        content = documents.body("tally", document, names)
+        values: dict[str, Any] = {name: content[name] for name in ("family", "dimension", "weighted", "n_certain")}
+        values |= {name: float(content[name]) for name in ("most_entropy", "least_excess")}
+        for name, read in _PARTS.items():
+            values[name] = None if content[name] is None else read(content[name])
+        return cls(**values)
+
+
+def _read_spectrum(document: Any) -> Spectrum:
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    return _SPECTRA.get(str(kind), Cells).from_dict(document)
+
+
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    "summary": Summary.from_dict,
+    "bins": Table.from_dict,
+    "groups": Table.from_dict,
+    "clusters": Clusters.from_dict,
+    "spectrum": _read_spectrum,
+    "spread": Histogram.from_dict,
+}
+
+
+def _rank(key: Any) -> Any:
+    """Put missing keys last."""
+    return tuple(map(_rank, key)) if isinstance(key, tuple) else (key is None, 0 if key is None else key)
+
+
+def _both(a: Any, b: Any, name: str) -> Any:
+    if (a is None) != (b is None):
+        raise MergeError(f"tallies must hold the same parts; one of the two has no {name}.")
+    return None if a is None else a + b
+
+
+def _limited(part: Any, name: str) -> Any:
+    if part is not None and len(part) > MAX_KEYS:
+        raise fail(
+            ShapeError, name, f"must have at most {MAX_KEYS} different values", got=f"{len(part)}",
+            hint="sums are kept for each of them; is it the right column?",
+        )  # fmt: skip
+    return part
+
+
+@dataclass(slots=True)
+class _Swept:
+    """What one pass over rows gives; blocks add up."""
+
+    sums: list[FloatArray]
+    certain: int
+    spectrum: Spectrum | None
+    cells: FloatArray | None  # of a histogram
+    clusters: FloatArray | None
+
+    def absorb(self, new: "_Swept") -> None:
+        self.sums = [a + b for a, b in zip(self.sums, new.sums, strict=True)]
+        self.certain += new.certain
+        self.spectrum = None if self.spectrum is None or new.spectrum is None else self.spectrum + new.spectrum
+        self.cells = None if self.cells is None or new.cells is None else self.cells + new.cells
+        self.clusters = None if self.clusters is None or new.clusters is None else self.clusters + new.clusters
+
+
+def _swept(
+    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, codes: IndexArray | None, clusters: int
+) -> _Swept:
+    def one(rows: slice) -> _Swept:
+        quick = _quick(predictions, splits, rows, weight) if codes is None else None
+        return _scored(predictions, splits, rows, weight, codes, clusters) if quick is None else quick
+
+    total: _Swept | None = None
+    for new in in_order(one, predictions):
+        if total is None:
+            total = new
+        else:
+            total.absorb(new)
+    assert total is not None
+    return total
+
+
+def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> _Swept | None:
+    """Sum a block by the compiled kernel; None where it does not serve these rows."""
+    if weight is not None or rows.stop >= 0:  # until the kernel fills the spectrum
+        return None
+    out: list[FloatArray] = []
+    found: _Swept | None = None
+    each: Sequence[Split | None] = splits or [None]
+    for split in each:
+        edges = None if split is None else split.edges
+        index = None if split is None or edges is not None else split.before(rows)
+        if split is not None and edges is None and index is None:
+            return None
+        size = 1 if split is None else split.size
+        bin_on = "probability" if split is None else split.bin_on
+        sums = predictions.quick_sums(rows, None, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=not out)
+        if sums is None:
+            return None
+        out.append(completed(sums.by_key))
+        if found is None:
+            assert sums.spectrum is not None
+            found = _Swept(out, sums.certain, Cells(sums.spectrum), None, None)
+    return found
+
+
+def _scored(
+    predictions: Predictions,
+    splits: Sequence[Split],
+    rows: slice,
+    weight: AnyArray | None,
+    codes: IndexArray | None,
+    clusters: int,
+) -> _Swept:
+    """Sum a block by its scored rows."""
+    scored, w = predictions.weighted(rows, weight)
+    sums = [summed(scored, w, split.index(scored, rows), split.size) for split in splits] or [summed(scored, w)]
+    spectrum, near = predictions.spectral(rows, scored, w)
+    cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
+    grouped = None
+    if codes is not None:
+        grouped = _cluster_sums(scored, w, near, codes[rows], clusters)
+    return _Swept(sums, predictions.certain(rows), spectrum, cells, grouped)
+
+
+def _cluster_sums(
+    scored: Scored, weight: FloatArray | None, near: FloatArray | None, codes: IndexArray, size: int
+) -> FloatArray:
+    """Sum the possible rows of each cluster; weights of all."""
+    possible = possible_weight(scored, weight)
+    w = np.ones(len(scored)) if possible is None else possible
+    noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
+    excess = np.where(w > 0.0, scored.excess, 0.0)
+    expected = np.full((len(NEAR), len(scored)), np.nan) if near is None else np.where(w > 0.0, near, 0.0)
+    columns = (
+        w * excess,
+        np.ones(len(w)) if weight is None else weight,
+        w * w * (scored.varentropy + noise),
+        *(w * expected),
+    )
+    return np.stack([np.bincount(codes, weights=column, minlength=size) for column in columns], axis=1)
