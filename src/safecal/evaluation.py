@@ -44,7 +44,7 @@ class Evaluation:
     histogram : Histogram
         How the excess is spread over the rows.
     n_certain : int
-        Rows in which one outcome had probability exactly 1.
+        Rows that give some outcome a probability of exactly 0; of two classes, predictions of exactly 0 or 1.
     reliability : Reliability or None
         What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test.
     test : TestResult

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 from . import documents
+from .certainty import certain_reason
 from .inference.intervals import Bounds
 from .inference.results import Interval, direction
 from .reliability import Reliability
@@ -25,7 +26,8 @@ class Verdict:
 
     SAFE when the upper bounds of ECD and of the temperature are both within their limits. UNSAFE when a lower bound
     exceeds its limit, or an impossible outcome happened. UNDETERMINED otherwise: the data cannot tell. Predictions of
-    exactly 0 or 1 are never SAFE: one failure would be an infinite surprise, and no number of rows rules it out.
+    exactly 0 or 1, and rows with a class of probability 0, are never SAFE: one failure would be an infinite surprise,
+    and no number of rows rules it out.
 
     Nats alone are blind to scale, and temperature alone to importance, so both are used. The limit of 0.1 nat agrees
     with the readings that the paper gives of its published values: 0.060 safe, 0.163 and 0.477 a cause for concern.
@@ -140,8 +142,7 @@ def judge(
     says_nothing = summary.mean_entropy >= _SAYS_NOTHING * most_entropy
     reason = _reason(decision, summary, ecd, temperature, limit, max_temperature, what)
     if certain and decision == UNDETERMINED:
-        rows = "1 prediction is" if certain == 1 else f"{certain} predictions are"
-        reason = f"{rows} exactly 0 or 1, and one failure there would be an infinite surprise; pass logits, or `clip=`."
+        reason = certain_reason(certain, summary.n, round(math.exp(most_entropy)))
     if needed is not None:
         reason += f" About {_round(needed)} more row{'' if needed == 1 else 's'} would decide."
     if says_nothing:

@@ -67,12 +67,16 @@ def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any 
     return values.ndim == 1
 
 
-def probabilities(array: AnyArray, name: str) -> None:
-    """Require every value in [0, 1]."""
+def probabilities(array: AnyArray, name: str) -> bool:
+    """Require every value in [0, 1]; tell whether any is exactly 0."""
+    zero = False
     for part in slices(array):
         values = array[part]
-        if not (values.min() >= 0 and values.max() <= 1):  # NaN fails both
+        low = values.min()
+        if not (low >= 0 and values.max() <= 1):  # NaN fails both
             raise _bad_probability(array, name)
+        zero = zero or bool(low == 0)
+    return zero
 
 
 def _bad_probability(array: AnyArray, name: str) -> InputError:

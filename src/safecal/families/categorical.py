@@ -37,7 +37,7 @@ class Categorical(Predictions):
     happened: IndexArray
     values: AnyArray
     logits: bool
-    infinite: bool
+    infinite: bool  # whether some gap may be: a probability of 0, or a logit of -inf
     clip: float | None
 
     @property
@@ -92,7 +92,8 @@ class Categorical(Predictions):
         else:
             with np.errstate(divide="ignore"):
                 z = np.log(self._probabilities(rows))
-        return np.asarray(z.max(axis=1, keepdims=True) - z)
+        with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
+            return np.asarray(z.max(axis=1, keepdims=True) - z)
 
     def _partition(self, rows: slice) -> Partition:
         step = self._chunk
@@ -111,6 +112,15 @@ class Categorical(Predictions):
         found = self._gaps(rows)
         found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
         return found
+
+    def certain(self, rows: Rows) -> int:
+        if not self.infinite or self.clip is not None:
+            return 0
+        low = self.values[rows].min(axis=1)
+        if not self.logits:
+            return int((low == 0).sum())
+        with np.errstate(over="ignore"):
+            return int(np.isneginf(low - self.values[rows].max(axis=1).astype(np.float64)).sum())
 
     @property
     def _block_rows(self) -> int:
@@ -182,11 +192,10 @@ def checked_classes(
             ShapeError, name, "must have one column for each of two or more classes, shape (n, K)",
             got=f"shape {values.shape}", hint=hint,
         )  # fmt: skip
-    infinite = False
     if name == "logits":
         infinite = real_logits(values, name)
     else:
-        probabilities(values, name)
+        infinite = probabilities(values, name)
         row_sums(values, name, given)
     n, classes = values.shape
     happened = class_outcomes(y_true, n, classes, name, labels)

@@ -94,7 +94,7 @@ def class_probabilities(values: Any, y: Any) -> Columns:
     confidence, top = p.amax(-1), p.argmax(-1)
     return Columns(
         torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
-        confidence, top == y, confidence, top == y, brier / 2.0 if K == 2 else brier, (p > 0.0).sum(-1) == 1,
+        confidence, top == y, confidence, top == y, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def class_logits(values: Any, y: Any) -> Columns:
     _, entropy, varentropy, excess, third, brier, confidence, _ = formulas(z, y, True)
     correct = z.argmax(-1) == y  # of equals the first, as in NumPy
     brier = brier / 2.0 if z.shape[-1] == 2 else brier
-    certain = (z > -float("inf")).sum(-1) == 1
+    certain = (z.amin(-1) - z.amax(-1)).isneginf()
     return Columns(excess, varentropy, third, entropy, confidence, correct, confidence, correct, brier, certain)
 
 
