@@ -131,10 +131,7 @@ def _scored(
         sums += [summed(scored, w, s.index(scored, where), s.size) for s in splits[1:]]
     if not spread:
         return sums, _NO_SPREAD
-    certain = 0
-    if predictions.discrete and scored.entropy is not None and (scored.entropy == 0.0).any():
-        certain = int(np.isinf(predictions.gaps(where)).all(axis=1).sum())
-    return sums, Spread(counted(scored, w), certain)
+    return sums, Spread(counted(scored, w), predictions.certain(where))
 
 
 def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> list[Table]:

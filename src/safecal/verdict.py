@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 from . import documents
+from .certainty import certain_reason
 from .errors import TruthError
 from .inference.results import Interval, direction
 from .limits import Limits
@@ -30,8 +31,8 @@ class Verdict:
     SAFE when the upper bounds of ECD and of the temperature are both within their limits, and no bin or group is
     over-confident beyond the limit of ECD. UNSAFE when a lower bound exceeds its limit, on average, in a group, or in
     a bin that holds at least 5 % of the rows; or when an impossible outcome happened. UNDETERMINED otherwise: the data
-    cannot tell. Predictions of exactly 0 or 1 are never SAFE: one failure would be an infinite surprise, and no number
-    of rows rules it out.
+    cannot tell. Predictions of exactly 0 or 1, and rows with a class of probability 0, are never SAFE: one failure
+    would be an infinite surprise, and no number of rows rules it out.
 
     A verdict is neither true nor false: compare its ``decision``, or use `safecal.testing.assert_safe`.
 
@@ -148,8 +149,7 @@ def judge(
     reason = _reason(average, summary, ecd, temperature, limit, max_temperature, what)
     if certain and decision == UNDETERMINED and not places:
         needed = None
-        rows = "1 prediction is" if certain == 1 else f"{certain} predictions are"
-        reason = f"{rows} exactly 0 or 1, and one failure there would be an infinite surprise; pass logits, or `clip=`."
+        reason = certain_reason(certain, summary.n, round(math.exp(tally.most_entropy)))
     if places and average != UNSAFE:
         reason = _local_reason(average, places, limit, level, clustered)
     if needed is not None:

@@ -24,6 +24,7 @@ ROOMS = {
     "errors": 0,
     "_types": 0,
     "_versions": 0,
+    "certainty": 0,
     "_checks": 1,
     "_kernels": 1,
     "documents": 1,

@@ -319,7 +319,7 @@ CASES: list[Case] = [
         lambda: safecal.evaluate([0, 1, 2], [[0.7, 0.2, 0.1], [0.1, 0.1, 0.9], [0.3, 0.3, 0.5]]),
         NormalisationError,
         (
-            "`y_prob` must sum to 1 in each row, within 1e-06; got 1.1 (off by +0.1, the farthest) at row 1 "
+            "`y_prob` must sum to 1 in each row, within 0.00451; got 1.1 (off by +0.1, the farthest) at row 1 "
             "(2 of 3 rows).\n\n"
             "Hint: if they are unnormalised, pass `y_prob / y_prob.sum(axis=1, keepdims=True)`; if they are "
             "log-probabilities or scores, pass them as `logits=`."
@@ -330,9 +330,64 @@ CASES: list[Case] = [
         lambda: safecal.evaluate([0], [[0.2, 0.2, 0.2]]),
         NormalisationError,
         (
-            "`y_prob` must sum to 1 in each row, within 1e-06; got 0.6 (off by -0.4, the farthest) at row 0 "
+            "`y_prob` must sum to 1 in each row, within 0.00451; got 0.6 (off by -0.4, the farthest) at row 0 "
             "(1 of 1 row).\n\n"
             "Hint: if they are unnormalised, pass `y_prob / y_prob.sum(axis=1, keepdims=True)`; if they are "
+            "log-probabilities or scores, pass them as `logits=`."
+        ),
+    ),
+    (
+        "rows rounded to two decimals",
+        lambda: safecal.evaluate([0, 1, 2], [[0.33, 0.33, 0.33], [0.7, 0.2, 0.1], [0.14, 0.28, 0.57]]),
+        NormalisationError,
+        (
+            "`y_prob` must sum to 1 in each row, within 0.00451; got 0.99 (off by -0.01, the farthest) at row 0 "
+            "(2 of 3 rows).\n\n"
+            "Hint: these look rounded to 2 decimals: pass `y_prob / y_prob.sum(axis=1, keepdims=True)`."
+        ),
+    ),
+    (
+        "rows rounded to three decimals, with zeros",
+        lambda: safecal.evaluate([0, 1], np.array([[0.071] * 14, [1.0] + [0.0] * 13], dtype=np.float32)),
+        NormalisationError,
+        (
+            "`y_prob` must sum to 1 in each row, within 0.00189; got 0.994000033 (off by -0.006, the farthest) at row "
+            "0 (1 of 2 rows).\n\n"
+            "Hint: these look rounded to 3 decimals: pass `y_prob / y_prob.sum(axis=1, keepdims=True)`, "
+            "with `clip=0.0005`, because a rounded 0 is not impossible."
+        ),
+    ),
+    (
+        "rows of multiples of a hundredth that were not rounded",
+        lambda: safecal.evaluate([0], [[0.25, 0.25, 0.45]]),
+        NormalisationError,
+        (
+            "`y_prob` must sum to 1 in each row, within 0.00451; got 0.95 (off by -0.05, the farthest) at row 0 "
+            "(1 of 1 row).\n\n"
+            "Hint: if they are unnormalised, pass `y_prob / y_prob.sum(axis=1, keepdims=True)`; if they are "
+            "log-probabilities or scores, pass them as `logits=`."
+        ),
+    ),
+    (
+        "rows in float16",
+        lambda: safecal.evaluate([0], np.array([[0.25, 0.25, 0.25, 0.255]], dtype=np.float16)),
+        NormalisationError,
+        (
+            "`y_prob` must sum to 1 in each row, within 0.00358; got 1.00488281 (off by +0.00488, the farthest) at row "
+            "0 (1 of 1 row).\n\n"
+            "Hint: float16 rounds too much for this: pass `logits=`, or normalise in float32: "
+            "`y_prob.astype('float32') / y_prob.astype('float32').sum(axis=1, keepdims=True)`."
+        ),
+    ),
+    (
+        "unnormalised rows in float16",
+        lambda: safecal.evaluate([0], np.full((1, 1000), 0.0015, dtype=np.float16)),
+        NormalisationError,
+        (
+            "`y_prob` must sum to 1 in each row, within 0.000723; got 1.5001297 (off by +0.5, the farthest) at row 0 "
+            "(1 of 1 row).\n\n"
+            "Hint: if they are unnormalised, pass "
+            "`y_prob.astype('float32') / y_prob.astype('float32').sum(axis=1, keepdims=True)`; if they are "
             "log-probabilities or scores, pass them as `logits=`."
         ),
     ),

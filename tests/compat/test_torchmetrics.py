@@ -205,6 +205,18 @@ def test_certain_predictions_are_never_safe() -> None:
     assert result.verdict.decision == "UNDETERMINED"
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_may_be_as_far_from_one_as_in_arrays(dtype: Any) -> None:
+    values = torch.full((5, 1000), 1 / 1000, dtype=dtype)
+    values[3] *= 1.5
+    metric = MulticlassECD(1000, from_logits=False)
+    with pytest.raises(errors.NormalisationError, match=r"within 0\.000723; got 1\.[45]") as caught:
+        metric.update(values, torch.zeros(5, dtype=torch.long))
+    paste = str(caught.value).rpartition("pass `")[2].rpartition("`")[0]
+    metric.update(eval(paste, {"preds": values}), torch.zeros(5, dtype=torch.long))
+    assert metric.summary().n == 5
+
+
 def test_no_rows() -> None:
     metric = BinaryCalibration(from_logits=False)
     metric.update(torch.empty(0), torch.empty(0, dtype=torch.long))

@@ -24,6 +24,11 @@ def _file(folder: Path, content: str | bytes, name: str = "rows.csv") -> Path:
     return path
 
 
+def _npz(folder: Path, **arrays: Any) -> Path:
+    np.savez(folder / "rows.npz", **arrays)
+    return folder / "rows.npz"
+
+
 def _cut_parquet(folder: Path) -> Path:
     whole = folder / "whole.parquet"
     pl.DataFrame({"y": [0, 1] * 500, "p": [0.5] * 1000}).write_parquet(whole)
@@ -86,6 +91,16 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     "a class that has no column": (
         lambda f: _file(f, "y,a,b\n0,0.9,0.1\n2,0.2,0.8\n"), ["--prob", "a", "--prob", "b"],
         "must be a class number from 0 to 1; got 2.0 at row 1",
+    ),
+    "rounded rows": (
+        lambda f: _file(f, "y,a,b,c\n0,0.33,0.33,0.33\n1,0.0,0.5,0.5\n"),
+        ["--prob", "a", "--prob", "b", "--prob", "c"],
+        "these look rounded to 2 decimals: divide each row by its sum, with `--clip 0.005`, because a rounded 0",
+    ),
+    "rows in float16": (
+        lambda f: _npz(f, y=[0], p=np.array([[0.25, 0.25, 0.25, 0.255]], dtype=np.float16)),
+        ["--y", "y", "--prob", "p"],
+        "name the column with `--logits`, or divide each row by its sum in float32",
     ),
     "rows that do not sum to one": (
         lambda f: _file(f, "y,a,b\n0,0.9,0.2\n"), ["--prob", "a", "--prob", "b"], "divide each row by its sum"

@@ -9,13 +9,18 @@ from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
 from ..errors import DtypeError, EmptyError, InputError, MissingValueError, ShapeError
 from .message import fail, show
 
-__all__ = ["as_array", "as_numbers", "block", "is_missing", "not_empty", "place", "refuse", "slices"]
+__all__ = ["as_array", "as_numbers", "block", "from_torch", "is_missing", "not_empty", "place", "refuse", "slices"]
 
 # Rows of a matrix are checked this many elements at a time, so that a check never copies a large input.
 _ELEMENTS = 1 << 18
 
 
-def _from_torch(value: Any) -> AnyArray:
+def from_torch(value: Any) -> bool:
+    """Tell whether this is a torch tensor, without importing torch."""
+    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
+
+
+def _tensor(value: Any) -> AnyArray:
     tensor = value.detach().cpu()
     if str(tensor.dtype) == "torch.bfloat16":  # NumPy has no bfloat16; every one of them is a float32
         tensor = tensor.float()
@@ -39,8 +44,7 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
             )
         value = value.data
     try:
-        torch = type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
-        array = _from_torch(value) if torch else np.asarray(value)
+        array = _tensor(value) if from_torch(value) else np.asarray(value)
     except (ValueError, TypeError) as error:
         raise fail(
             ShapeError,
@@ -48,6 +52,8 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
             "must be an array or a list of rows of equal length",
             got=f"a {type(value).__name__} that NumPy cannot read",
         ) from error
+    if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it: a float32, too
+        array = array.astype(np.float32)
     if array.ndim == 0:
         raise fail(
             ShapeError,

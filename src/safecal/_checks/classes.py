@@ -11,7 +11,6 @@ from ..errors import (
     InputError,
     LabelError,
     MissingValueError,
-    NormalisationError,
     OptionError,
     RangeError,
     ShapeError,
@@ -27,7 +26,6 @@ __all__ = [
     "one_form",
     "probabilities",
     "real_logits",
-    "row_sums",
 ]
 
 _DROP = "drop or fill those rows first: safecal drops nothing by itself."
@@ -69,12 +67,16 @@ def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any 
     return values.ndim == 1
 
 
-def probabilities(array: AnyArray, name: str) -> None:
-    """Require every value in [0, 1]."""
+def probabilities(array: AnyArray, name: str) -> bool:
+    """Require every value in [0, 1]; tell whether any is exactly 0."""
+    zero = False
     for part in slices(array):
         values = array[part]
-        if not (values.min() >= 0 and values.max() <= 1):  # NaN fails both
+        low = values.min()
+        if not (low >= 0 and values.max() <= 1):  # NaN fails both
             raise _bad_probability(array, name)
+        zero = zero or bool(low == 0)
+    return zero
 
 
 def _bad_probability(array: AnyArray, name: str) -> InputError:
@@ -90,32 +92,6 @@ def _bad_probability(array: AnyArray, name: str) -> InputError:
     elif np.isfinite(low) and np.isfinite(high):
         hint = "these look like log-odds: pass them as `logits=`."
     return refuse(array, name, lambda x: (x < 0) | (x > 1), RangeError, rule, hint)
-
-
-def row_sums(array: AnyArray, name: str) -> None:
-    """Require every row to sum to one, up to the rounding of its own dtype."""
-    classes = array.shape[1]
-    eps = float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
-    tolerance = max(1e-6, classes * eps)
-    worst, at, count = 0.0, 0, 0
-    for part in slices(array):
-        sums = array[part].sum(axis=1, dtype=np.float64)
-        off = np.abs(sums - 1.0)
-        count += int((off > tolerance).sum())
-        here = int(off.argmax())
-        if off[here] > abs(worst):
-            worst, at = float(sums[here] - 1.0), part.start + here
-    if count:
-        raise fail(
-            NormalisationError,
-            name,
-            f"must sum to 1 in each row, within {tolerance:.2g}",
-            got=f"{1.0 + worst:.9g} (off by {worst:+.3g}, the farthest)",
-            place=f"row {at}",
-            count=(count, array.shape[0]),
-            hint=f"if they are unnormalised, pass `{name} / {name}.sum(axis=1, keepdims=True)`;"
-            " if they are log-probabilities or scores, pass them as `logits=`.",
-        )
 
 
 def real_logits(array: AnyArray, name: str) -> bool:

@@ -10,7 +10,7 @@ from ..engines.batches import MAX_VALUES, evaluate_batches
 from ..evaluation import Evaluation
 from ..verdict import SAFE, UNSAFE
 from .outputs import check_outputs, command_line, write_plot
-from .reader import Reader
+from .reader import Reader, in_options
 from .readings import choose
 from .sources import open_source
 
@@ -62,7 +62,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
     if found.groups is not None and len(found.groups) > _SHOWN:
         more = len(found.groups) - _SHOWN
         shown = replace(found, tally=replace(found.tally, groups=found.groups.worst_first(_SHOWN)))
-    lines = [repr(shown)]
+    lines = [in_options(repr(shown))]
     if more:
         lines.append(f"and {more} more groups: all of them are in `--json`.")
     lines.append(_methods(found, options))

@@ -19,7 +19,7 @@ from .readings import Reading
 from .sources import Source
 from .terminal import Progress
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "in_options"]
 
 
 @final
@@ -197,9 +197,7 @@ class Reader:
         shown = complaint.count if self.rows == 0 else None
         if shown is None and complaint.count is not None:
             place = f"{place}; {complaint.count[0]} of the rows {rows[0]} to {rows[1] - 1}"
-        rule, hint = complaint.rule, complaint.hint
-        for old, new in _OPTIONS:
-            rule, hint = re.sub(old, new, rule), None if hint is None else re.sub(old, new, hint)
+        rule, hint = in_options(complaint.rule), None if complaint.hint is None else in_options(complaint.hint)
         name = names.get(complaint.argument) or complaint.argument
         return type(error)(str(replace(complaint, argument=name, rule=rule, place=place, count=shown, hint=hint)))
 
@@ -214,8 +212,19 @@ _OPTIONS = (
     (r"must be one of `labels`", "must be one of the classes"),
     (r"pass `labels=` in the order of the columns", "name them with `--label`, in the order of the columns"),
     (r"if that is rounding, pass `np.clip\([^`]*`", "if that is rounding, round the column first"),
-    (r"pass `(\w+) / \1.sum\(axis=1, keepdims=True\)`", "divide each row by its sum"),
+    (r"pass `([^`]+) / \1\.sum\(axis=1, keepdims=True\)`", "divide each row by its sum"),
+    (r"normalise in float32: `[^`]*`", "divide each row by its sum in float32"),
+    (r"pass `logits=`", "name the column with `--logits`"),
+    (r"`logits=`", "`--logits`"),
+    (r"`clip=([^`]+)`", r"`--clip \1`"),
 )
+
+
+def in_options(text: str) -> str:
+    """Word a hint for Python as one types it here."""
+    for old, new in _OPTIONS:
+        text = re.sub(old, new, text)
+    return text
 
 
 def _number(text: Any) -> float | str:

@@ -137,6 +137,12 @@ class Bernoulli(Predictions):
         _, odds = self._odds(rows)
         return np.where((odds.m == 0.0) & (odds.L == 0.0), np.inf, odds.L)[:, None]
 
+    def certain(self, rows: Rows) -> int:
+        values = self.values[rows]
+        if self.logits:
+            return int(np.isinf(values).sum())
+        return 0 if self.clip is not None else int(((values == 0) | (values == 1)).sum())
+
 
 def bernoulli(
     y_true: ArrayLike,

@@ -5,7 +5,7 @@ from typing import Any
 from .._checks.classes import class_shape, one_form
 from .._types import ArrayLike, Labels
 from .bernoulli import bernoulli
-from .categorical import categorical
+from .categorical import checked_classes
 from .predictions import Predictions
 
 __all__ = ["classifier"]
@@ -22,7 +22,7 @@ def classifier(
 ) -> Predictions:
     """Return Bernoulli predictions for a column, categorical ones for a matrix."""
     values, name = one_form(y_prob, logits)
-    form: dict[str, Any] = {name: values}
     if class_shape(values, name, pos_label, labels):
+        form: dict[str, Any] = {name: values}
         return bernoulli(y_true, **form, pos_label=pos_label, clip=clip)
-    return categorical(y_true, **form, labels=labels, clip=clip)
+    return checked_classes(y_true, values, name, y_prob if logits is None else logits, labels, clip)

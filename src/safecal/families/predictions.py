@@ -182,6 +182,18 @@ class Predictions(ABC):
         raise UnavailableError(f"outcomes of {self.family} predictions cannot be listed.")
 
     def certain(self, rows: Rows) -> int:
+        """Count the rows that give some outcome a probability of exactly 0.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            Which rows, or their numbers.
+
+        Returns
+        -------
+        int
+            How many there are; 0 where outcomes cannot be listed.
+        """
         return 0
 
     def quick_sums(

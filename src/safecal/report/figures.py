@@ -80,7 +80,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
         rest = f"ECD of the others is {shown(s.ecd_possible, signed=True)}"
         found.append(("impossible", grouped(s.n_impossible), f"outcomes happened that had probability 0; {rest}"))
     if evaluation.n_certain:
-        found.append(("certain", grouped(evaluation.n_certain), "rows hold a probability of exactly 0 or 1"))
+        found.append(("certain", grouped(evaluation.n_certain), "rows give some outcome a probability of exactly 0"))
     how = f"{test_name(test.method)} test: {test.reason}"
     found.append(("p-value", p_value(test.p_value), f"of calibration, {how}"))
     if evaluation.family == "gaussian":

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from ..certainty import clip_for
 from ..evaluation import Evaluation
 from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict, on_average
 from .markup import Markup, element, join, shortened
@@ -142,8 +143,8 @@ def _unsafe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
 def _undetermined(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     if evaluation.n_certain and verdict.rows_needed is None:
         return [
-            f"{grouped(evaluation.n_certain)} of {rows(evaluation.n)} hold a probability of exactly 0 or 1. "
-            "One failure there would be an infinite surprise, and no number of successes rules it out."
+            f"{grouped(evaluation.n_certain)} of {rows(evaluation.n)} give some outcome a probability of exactly 0. "
+            "If it happens once, the surprise is infinite, and no number of successes rules that out."
         ]
     return [
         "The model may be safe or not: values on both sides of the limit agree with these rows. "
@@ -221,7 +222,8 @@ def _for_unsafe(evaluation: Evaluation) -> list[Step]:
 def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     careful = ("Do not take it for safe.", "Until it is decided, treat its confidence as unproven.")
     if evaluation.n_certain and verdict.rows_needed is None:
-        clip = join([element("code", "clip=1e-6"), ", for example: then no failure is infinite."])
+        value = clip_for(round(math.exp(evaluation.tally.most_entropy)))
+        clip = join([element("code", f"clip={value}"), ", for example: then no failure is infinite."])
         logits = ("Pass logits instead of probabilities.", "They never saturate.")
         return [logits, ("Or state a smallest probability.", clip), careful]
     if verdict.rows_needed is None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..._checks.message import fail, show
+from ..._checks.row_sums import row_tolerance
 from ...engines.torch.tensors import load_torch, widened
 from ...errors import (
     DtypeError,
@@ -13,7 +14,6 @@ from ...errors import (
     RangeError,
     ShapeError,
 )
-from .rows import tolerance
 
 __all__ = ["binary_rows", "class_rows", "refuse"]
 
@@ -87,7 +87,8 @@ def refuse(bad: Any, values: Any, y: Any, classes: int, from_logits: bool) -> In
         hint = "for logits, say `from_logits=True` in the constructor of the metric."
         got = show(outside[0].item())
         return fail(RangeError, "preds", "must lie in [0, 1]", got=got, place=where, count=count, hint=hint)
-    rule = f"must sum to 1 in each row, within {tolerance(values):.2g}"
+    rule = f"must sum to 1 in each row, within {row_tolerance(classes):.3g}"
     got = f"{float(widened(row).sum()):.9g}"
-    hint = "for logits, say `from_logits=True`; if they are unnormalised, divide each row by its sum."
+    wide = "preds.float()" if values.element_size() == 2 else "preds"
+    hint = f"for logits, say `from_logits=True`; or normalise: pass `{wide} / {wide}.sum(1, keepdim=True)`."
     return fail(NormalisationError, "preds", rule, got=got, place=where, count=count, hint=hint)

@@ -7,10 +7,11 @@ for.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..._checks.row_sums import row_tolerance
 from ...engines.torch.rows import formulas
 from ...engines.torch.tensors import load_torch, widened
 
-__all__ = ["FORMS", "Columns", "tolerance"]
+__all__ = ["FORMS", "Columns"]
 
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 
@@ -70,11 +71,6 @@ def binary_logits(values: Any, y: Any) -> Columns:
     return _binary(torch, t * M, M, L, t.log1p(), contrast, y.to(logit.device), logit > 0.0, certain)
 
 
-def tolerance(values: Any) -> float:
-    """Return how far the sum of a row may lie from 1, by the rounding of its own dtype."""
-    return max(1e-6, float(values.shape[-1] * load_torch().finfo(values.dtype).eps))
-
-
 def class_probabilities(values: Any, y: Any) -> Columns:
     """Score (n, K) probabilities, used as given."""
     torch = load_torch()
@@ -92,13 +88,13 @@ def class_probabilities(values: Any, y: Any) -> Columns:
     brier = torch.where(p_y > 0.5, confident, (p * p).sum(-1) - 2.0 * p_y + 1.0)
     centred = z + entropy[:, None]
     weighted = p * centred * centred
-    normal = (p.sum(-1) - 1.0).abs() <= tolerance(values)
+    normal = (p.sum(-1) - 1.0).abs() <= row_tolerance(K)
     fine = known & normal & (p.amin(-1) >= 0.0) & (p.amax(-1) <= 1.0)
     excess = torch.where(p_y == 0.0, torch.inf, -entropy - z_y)
     confidence, top = p.amax(-1), p.argmax(-1)
     return Columns(
         torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
-        confidence, top == y, confidence, top == y, brier / 2.0 if K == 2 else brier, (p > 0.0).sum(-1) == 1,
+        confidence, top == y, confidence, top == y, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
     )  # fmt: skip
 
 
@@ -109,7 +105,7 @@ def class_logits(values: Any, y: Any) -> Columns:
     _, entropy, varentropy, excess, third, brier, confidence, _ = formulas(z, y, True)
     correct = z.argmax(-1) == y  # of equals the first, as in NumPy
     brier = brier / 2.0 if z.shape[-1] == 2 else brier
-    certain = (z > -float("inf")).sum(-1) == 1
+    certain = (z.amin(-1) - z.amax(-1)).isneginf()
     return Columns(excess, varentropy, third, entropy, confidence, correct, confidence, correct, brier, certain)
 
 
