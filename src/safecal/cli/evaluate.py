@@ -23,7 +23,7 @@ _SHOWN = 20  # groups
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    check_outputs(report=options.report, plot=options.plot)
+    check_outputs(inputs={"file": options.file}, report=options.report, plot=options.plot)
     source = open_source(options.file, options.format)
     reader = Reader(source, choose(source, options, prob=options.prob, logits=options.logits))
     found = evaluate_batches(

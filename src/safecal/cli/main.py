@@ -18,8 +18,8 @@ INTERRUPTED = 130  # what a shell expects after Ctrl-C
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    A reader who goes away, as ``head`` does, changes no status. Output that is lost in any other way is an error, unless
-    the command ends with a status other than 0 by itself.
+    A reader who goes away, as ``head`` does, changes no status. Output that is lost in any other way is an error,
+    unless the command ends with a status other than 0 by itself.
     """
     with guarded() as out:
         status = _run(argv)
