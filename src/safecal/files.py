@@ -29,8 +29,17 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     FileError
         When the folder does not exist, or the path is a folder.
     OSError
-        When the system refuses; nothing has changed then.
+        When the system refuses; it names the file, and nothing has changed then.
     """
+    try:
+        _write(path, content)
+    except OSError as error:
+        if error.filename is None:  # a full disk is told of by a number alone
+            error.filename = os.fspath(path)
+        raise
+
+
+def _write(path: str | os.PathLike[str], content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     found = _status(path)
     if found is not None and stat.S_ISDIR(found.st_mode):

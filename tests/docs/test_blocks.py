@@ -1,7 +1,7 @@
 """Every code block of the documentation runs.
 
 ``python`` blocks of one page share a namespace, in order. Blocks with a ``>>>`` prompt are compared with what they
-print. ``sh`` blocks may name only make targets that exist; their lines that begin with ``safecal`` are run in a folder
+print. ``sh`` blocks may name only make targets that exist; their lines that call ``safecal`` are run in a folder
 of the page's own, and must end with status 0 or the one that a comment names: ``# status 3``. A block is left out only
 by a line above it that says why: ``<!-- not run: reason -->``.
 """
@@ -105,7 +105,7 @@ def run_page(text: str, name: str) -> None:
 def _run_safecal(line: str, place: str) -> None:
     """Run a line of a shell block, if it calls safecal."""
     command = line.strip().removeprefix("$ ")
-    if not re.search(r"(^|\| )safecal ", command):
+    if not re.search(r"(^|[|;] )safecal ", command):
         return
     pytest.importorskip("polars", minversion="1.38")
     status = re.search(r"# status (\d+)", command)

@@ -11,6 +11,7 @@ pytest.importorskip("matplotlib")
 import safecal
 from safecal.errors import FileError, MissingExtraError
 from safecal.paper import ecd_range, paper_figures, table1, write_figures
+from safecal.paper.figures import FILES
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,11 @@ def test_files_are_written_and_the_same_each_time(tmp_path: Path, monkeypatch: p
     assert dict(plt.rcParams) == settings
     with pytest.raises(FileError, match="must be a folder"):
         write_figures(first[0])
+
+
+def test_every_file_of_a_figure_is_known(figures) -> None:  # type: ignore[no-untyped-def]
+    named = {f"{name}.{kind}" for name in figures for kind in ("png", "svg")}
+    assert named == set(FILES)
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

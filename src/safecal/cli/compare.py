@@ -5,6 +5,7 @@ import json
 
 from ..engines.batches import Batch, join_batches
 from ..paired import compare
+from .outputs import check_outputs
 from .reader import Reader
 from .readings import choose
 from .sources import open_source
@@ -14,6 +15,7 @@ __all__ = ["run"]
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
+    check_outputs(inputs={"a": options.a, "b": options.b})
     a = _whole(options, options.a, options.prob, options.logits)
     second = (options.prob_b, options.logits_b)
     if not any(second):

@@ -23,7 +23,7 @@ _SHOWN = 20  # groups
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    check_outputs(report=options.report, plot=options.plot)
+    check_outputs(inputs={"file": options.file}, report=options.report, plot=options.plot)
     source = open_source(options.file, options.format)
     reader = Reader(source, choose(source, options, prob=options.prob, logits=options.logits))
     found = evaluate_batches(
@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
         max_rows=options.max_rows,
         once=source.once,
     )
+    if options.gate:
+        options.decided = GATE.get(found.verdict.decision, UNDETERMINED)
     if options.report:
         from ..report import write_report
 
@@ -54,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     else:
         print(_text(found, options))
-    return GATE.get(found.verdict.decision, UNDETERMINED) if options.gate else 0
+    return int(options.decided)
 
 
 def _text(found: Evaluation, options: argparse.Namespace) -> str:

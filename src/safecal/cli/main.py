@@ -1,12 +1,13 @@
 """Start here: read the command, run it, turn errors into one message and an exit status."""
 
-import os
+import argparse
 import signal
 import sys
 from collections.abc import Sequence
 
 from ..errors import SafecalError
 from .parser import build_parser
+from .streams import guarded, open_closed
 
 __all__ = ["ERROR", "entry", "main"]
 
@@ -15,29 +16,39 @@ INTERRUPTED = 130  # what a shell expects after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
-    options = build_parser().parse_args(argv)
+    """Run the command line and return its exit status.
+
+    A reader who goes away, as ``head`` does, changes no status. Output that is lost in any other way is an error,
+    unless the command ends with a status other than 0 by itself.
+    """
+    with guarded() as out:
+        status = _run(argv)
+        out.flush()
+        lost = out.lost is not None and not isinstance(out.lost, BrokenPipeError)
+        return status or (ERROR if lost else 0)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    options = argparse.Namespace(decided=0)  # a gate notes its status there: it holds whatever fails afterwards
     try:
-        status = int(options.run(options))
-        sys.stdout.flush()
-        return status
+        build_parser().parse_args(argv, options)
+        return int(options.run(options))
+    except SystemExit as stop:  # --help, words that cannot be, a request to stop
+        return stop.code if isinstance(stop.code, int) else ERROR
     except SafecalError as error:
         print(f"safecal: {error}", file=sys.stderr)
-        return ERROR
-    except BrokenPipeError:  # whoever read our output has gone: nothing is left to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         where = f" {error.filename!r}" if error.filename is not None else ""
         print(f"safecal: the system refused{where}: {error.strerror or error}.", file=sys.stderr)
-        return ERROR
     except KeyboardInterrupt:
         print("safecal: interrupted; nothing was written.", file=sys.stderr)
         return INTERRUPTED
+    return options.decided or ERROR
 
 
 def entry() -> None:
     """Run as a program of its own: a request to stop lets go of unfinished files first."""
+    open_closed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())
 

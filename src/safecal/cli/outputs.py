@@ -4,11 +4,13 @@ import io
 import os
 import shlex
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import FileError, MissingExtraError
 from ..files import write_atomically
+from .apart import Place, ReadFolder, check_apart, standard_output
 
 __all__ = ["check_outputs", "command_line", "frame_bytes", "write_plot"]
 
@@ -17,23 +19,59 @@ _TABLES = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "
 
 
 def check_outputs(
-    *, report: str | None = None, plot: str | None = None, table: str | None = None, save: str | None = None
+    *,
+    inputs: Mapping[str, str | None] | None = None,
+    folders: Iterable[ReadFolder] = (),
+    report: str | None = None,
+    plot: str | None = None,
+    table: str | None = None,
+    save: str | None = None,
+    store: Iterable[str] = (),
+    out: Iterable[str | Path] = (),
 ) -> None:
-    """Refuse what could not be written, before anything is read."""
-    for path in (report, plot, table, save):
-        if path is None:
-            continue
-        folder = Path(path).parent
-        if not folder.is_dir():
-            raise FileError(f"the folder of {path} does not exist.\n\nHint: mkdir -p {shlex.quote(str(folder))}")
-        if Path(path).is_dir():
-            raise FileError(f"{path} is a folder; name a file in it.")
+    """Refuse what could not be written, or would destroy an input or another output, before anything is read.
+
+    Parameters
+    ----------
+    inputs : mapping of str to str, optional
+        The files that are read, by the word of the command line that names each; ``-`` is standard input.
+    folders : iterable of ReadFolder
+        Folders whose files are read.
+    report, plot, table, save : str, optional
+        The files of ``--report``, ``--plot``, ``--out`` and ``--save``.
+    store : iterable of str
+        The files of ``--store``.
+    out : iterable of str or Path
+        The files that are written into the folder of ``--out``, which may have to be made first.
+    """
+    named = {"--report": report, "--plot": plot, "--out": table, "--save": save}
+    for path in named.values():
+        if path is not None:
+            _check_folder(path)
+    check_apart(
+        [
+            *(Place.of("--store", path) for path in store),  # first: of two outputs the later is the one to change
+            *(Place.of(word, path) for word, path in named.items() if path is not None),
+            *(Place.of("--out", str(path), folder=True) for path in out),
+            *standard_output(),
+        ],
+        [Place.read(word, path) for word, path in (inputs or {}).items() if path is not None],
+        folders,
+    )
     if plot is not None:
         if Path(plot).suffix.lower() not in _PICTURES:
             raise FileError(f"a picture is written as {', '.join(_PICTURES)}; got {plot}.")
         _matplotlib()
     if table is not None and Path(table).suffix.lower() not in _TABLES:
         raise FileError(f"rows are written as {', '.join(_TABLES)}; got {table}.")
+
+
+def _check_folder(path: str) -> None:
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise FileError(f"the folder of {path} does not exist.\n\nHint: mkdir -p {shlex.quote(str(folder))}")
+    if Path(path).is_dir():
+        raise FileError(f"{path} is a folder; name a file in it.")
 
 
 def _matplotlib() -> None:

@@ -1,9 +1,10 @@
 """``safecal paper``: the paper's tables and figures, made again."""
 
 import argparse
+import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _readings(options: argparse.Namespace) -> int:
 
 
 def _study(options: argparse.Namespace) -> int:
-    from ..errors import OptionError
+    from ..errors import FileError, OptionError
     from ..paper import read_study, run_study, study_text, write_study
     from ..paper.pages import NAME
     from ..paper.study import steps
@@ -143,11 +144,13 @@ def _study(options: argparse.Namespace) -> int:
 
     if options.render and not options.out:
         raise OptionError("`--render` needs `--out`, where the JSON of a study lies.")
+    if options.out:
+        if not options.render and not Path(options.out).is_dir():
+            raise FileError(f"the folder {options.out} does not exist.\n\nHint: mkdir -p {shlex.quote(options.out)}")
+        check_outputs(out=[Path(options.out) / f"{NAME}{end}" for end in (".json", ".md")])
     if options.render:
         study = read_study(options.out)
     else:
-        if options.out:
-            check_outputs(save=str(Path(options.out) / f"{NAME}.json"))
         with _Steps(steps()) as progress:
             study = run_study(options.replications, tick=progress.add)
     print(study_text(study))
@@ -159,14 +162,36 @@ def _study(options: argparse.Namespace) -> int:
 
 def _figures(options: argparse.Namespace) -> int:
     from ..paper import write_figures
+    from ..paper.figures import FILES
+    from .outputs import check_outputs
 
-    tables = _tables(options)
+    files = _named(options.predictions or ())
+    inputs = {f"--predictions {name}": file for name, file in files.items()}
+    check_outputs(inputs=inputs, out=[Path(options.out) / name for name in FILES])
+    tables = _tables(options, files)
     for path in write_figures(options.out, options.seed, noise_on=options.noise_on, real=tables):
         print(f"written: {path}")
     return 0
 
 
-def _tables(options: argparse.Namespace) -> dict[str, Any]:
+def _named(words: Sequence[str]) -> dict[str, str]:
+    """Return the files of predictions by their names."""
+    from ..errors import OptionError
+
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, file = ("", "", word) if Path(word).exists() else word.rpartition("=")
+        name = name or Path(file).stem
+        if name in found:
+            raise OptionError(
+                f"`--predictions` must have a name for each file; got {name!r} for {found[name]} and {file}.\n\n"
+                f"Hint: name one of them: `--predictions {shlex.quote(f'other={file}')}`."
+            )
+        found[name] = file
+    return found
+
+
+def _tables(options: argparse.Namespace, files: Mapping[str, str]) -> dict[str, Any]:
     """Read files of real predictions, and bin them."""
     from ..engines.batches import join_batches
     from .reader import Reader
@@ -177,13 +202,12 @@ def _tables(options: argparse.Namespace) -> dict[str, Any]:
         y=options.y, pos_label=options.pos_label, label=None, cluster=None, weight=None, drop_missing=False, clip=None
     )
     found = {}
-    for word in options.predictions or ():
-        name, _, file = ("", "", word) if Path(word).exists() else word.rpartition("=")
+    for name, file in files.items():
         source = open_source(file, None)
         prob, logits = ([c] if c else None for c in (options.prob, options.logits))
         reading: Reading = choose(source, given, prob=prob, logits=logits)
         whole = join_batches(list(Reader(source, reading).batches()))
-        found[name or Path(file).stem] = whole.predictions.table(10)
+        found[name] = whole.predictions.table(10)
     return found
 
 

@@ -52,13 +52,21 @@ def _cache() -> Path:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    from ..paper.real_models import table2, write_table2
+    from ..compat.huggingface.data import IMAGES
+    from ..paper.real_models import table2, table2_files, write_table2
+    from .apart import ReadFolder
     from .main import INTERRUPTED
+    from .outputs import check_outputs
     from .terminal import Progress
 
     names = ("split", "column", "label_column", "positive", "negative", "positive_class", "batch_size", "max_length")
     given = {name: getattr(options, name) for name in (*names, "device") if getattr(options, name) is not None}
     cache = options.cache or _cache()
+    if options.out:
+        data = options.data if options.data and Path(options.data).exists() else None
+        images = [ReadFolder("--data", data, IMAGES)] if data and Path(data).is_dir() else []
+        out = [Path(options.out) / name for name in table2_files(options.name)]
+        check_outputs(inputs={"--data": data}, folders=images, out=out)
     with Progress(None) as shown:
 
         def progress(done: int, total: int) -> None:

@@ -27,7 +27,8 @@ __all__ = ["run"]
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    check_outputs(plot=options.plot, table=options.out, save=options.save)
+    inputs = {"file": options.file, "--apply": options.apply}
+    check_outputs(inputs=inputs, plot=options.plot, table=options.out, save=options.save)
     if options.apply and not options.out:
         raise OptionError("`--apply` writes calibrated rows: say where with `--out FILE`.")
     if options.drop_missing and options.out:

@@ -198,6 +198,8 @@ def _must_be_text(path: str, name: str, kind: str) -> None:
 
 def _spooled() -> str:
     """Copy standard input to a temporary file, which is removed when the program ends."""
+    if sys.stdin is None:
+        raise FileError("standard input is closed.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
     if sys.stdin.isatty():
         raise FileError("standard input is a terminal.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
     import atexit

@@ -10,11 +10,13 @@ from typing import Any
 
 from ..errors import FileError, LockedError, OptionError, RangeError
 from ..monitor import Monitor
+from ..watch.folder import KINDS
 from ..watch.status import status_text
 from ..watch.stopping import Stopping
-from ..watch.stores import open_store
+from ..watch.stores import open_store, store_files
 from ..watch.telling import Teller, channels
 from ..watch.watcher import Watcher
+from .apart import ReadFolder
 from .outputs import check_outputs
 from .watch_reading import BatchContent
 from .watch_session import Session, say, write_page
@@ -30,10 +32,11 @@ _SETTINGS = (
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.what == "status":
-        with open_store(options.store or _FILE, model=options.name, patience=options.patience) as store:
+        address = options.store or _FILE
+        check_outputs(report=options.report, store=store_files(address))
+        with open_store(address, model=options.name, patience=options.patience) as store:
             print(status_text(store))
             if options.report:
-                check_outputs(report=options.report)
                 write_page(store, options.report)
         return 0
     if options.what == "acknowledge":
@@ -43,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _acknowledge(options: argparse.Namespace) -> int:
     address = options.store or _FILE
+    check_outputs(store=store_files(address))
     with open_store(address, model=options.name, patience=options.patience) as store:
         group = _group(store.monitor(), options.group)
         store.request(group)
@@ -68,11 +72,13 @@ def _group(monitor: Monitor, text: str | None) -> Any:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    _check(options)
+    address = options.store or _beside(options.what)
+    _check(options, address)
+    if options.store is None:
+        say(f"the state is kept in {shlex.quote(address)}; `--store` names another place.")
     asked = {name: getattr(options, name) for name in _SETTINGS}
     given = {name: asked[name] for name in ("alpha", "run_length") if asked[name] is not None}
     monitor = Monitor(**given, grouped=bool(options.by))
-    address = options.store or _beside(options.what)
     stopping = Stopping()
     with ExitStack() as stack:
         stack.enter_context(stopping.listening())
@@ -93,9 +99,15 @@ def _watch(options: argparse.Namespace) -> int:
         return session.run()
 
 
-def _check(options: argparse.Namespace) -> None:
-    """Refuse options that could do nothing, before anything is opened."""
-    check_outputs(report=options.report)
+def _check(options: argparse.Namespace, address: str) -> None:
+    """Refuse options that could do nothing, or would destroy something, before anything is opened."""
+    stream = options.what == "-"
+    check_outputs(
+        inputs={"standard input": "-"} if stream else {},
+        folders=() if stream else [ReadFolder("FOLDER", options.what, KINDS)],
+        report=options.report,
+        store=store_files(address),
+    )
     if options.webhook is not None:
         from ..watch.notify import check_url
 
@@ -127,6 +139,4 @@ def _check(options: argparse.Namespace) -> None:
 
 def _beside(what: str) -> str:
     """Return the store that is used where none is named."""
-    found = _FILE if what == "-" else str(Path(os.path.abspath(what)).parent / _FILE)
-    say(f"the state is kept in {shlex.quote(found)}; `--store` names another place.")
-    return found
+    return _FILE if what == "-" else str(Path(os.path.abspath(what)).parent / _FILE)

@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import os
 import signal
 import sys
 import time
@@ -35,10 +34,9 @@ def say(line: str) -> None:
 
 def _print(line: str) -> None:
     """Print a line; a watcher goes on when no one reads it any more."""
-    try:
-        print(visible(line), flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    before = getattr(sys.stdout, "lost", None)
+    print(visible(line), flush=True)
+    if before is None and isinstance(getattr(sys.stdout, "lost", None), BrokenPipeError):
         say("no one reads standard output any more; the watch goes on.")
 
 

@@ -24,7 +24,13 @@ from .simulated_table import simulations
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ECDRange", "ecd_range", "paper_figures", "write_figures"]
+__all__ = ["FILES", "ECDRange", "ecd_range", "paper_figures", "write_figures"]
+
+_KINDS = ("png", "svg")
+_NAMES = (
+    "ecd-range", "histograms-simulated", "reliability-simulated", "reliability-well-calibrated", "reliability-real",
+)  # fmt: skip
+FILES = tuple(f"{name}.{kind}" for name in _NAMES for kind in _KINDS)  # what `write_figures` may write
 
 
 @final
@@ -152,7 +158,7 @@ def write_figures(
         raise FileError(f"`folder` must be a folder; {os.fspath(folder)!r} is a file, or lies in one.") from error
     written = []
     for name, drawn in paper_figures(seed, noise_on=noise_on, real=real).items():
-        for kind in ("png", "svg"):
+        for kind in _KINDS:
             path = target / f"{name}.{kind}"
             write_atomically(path, picture_bytes(drawn, kind))
             written.append(path)

@@ -23,7 +23,7 @@ from .figures import new_figure, picture_bytes
 from .layout import beside
 from .published import BINS, PublishedColumn, published_table2
 
-__all__ = ["RealModel", "Table2", "table2_models", "table2", "write_table2"]
+__all__ = ["RealModel", "Table2", "table2", "table2_files", "table2_models", "write_table2"]
 
 
 @final
@@ -255,15 +255,31 @@ def write_table2(folder: str | os.PathLike[str], found: Table2) -> tuple[Path, .
         target.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise FileError(f"`folder` must be a folder; {os.fspath(folder)!r} is a file, or lies in one.") from error
-    stem = f"table2-{found.entry.name.lower()}"
     figure = found.figure()
-    files: dict[str, str | bytes] = {
-        f"{stem}.txt": f"{found}\n",
-        f"{stem}-rows.csv": found.run.to_csv(),
-        f"{stem}.json": json.dumps(found.evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n",
-        f"{stem}.png": picture_bytes(figure, "png"),
-        f"{stem}.svg": picture_bytes(figure, "svg"),
-    }
-    for name, content in files.items():
-        write_atomically(target / name, content)
-    return tuple(target / name for name in files)
+    contents: tuple[str | bytes, ...] = (
+        f"{found}\n",
+        found.run.to_csv(),
+        json.dumps(found.evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n",
+        picture_bytes(figure, "png"),
+        picture_bytes(figure, "svg"),
+    )
+    paths = tuple(target / name for name in table2_files(found.entry.name.lower()))
+    for path, content in zip(paths, contents, strict=True):
+        write_atomically(path, content)
+    return paths
+
+
+def table2_files(name: str) -> tuple[str, ...]:
+    """Return the names of the files that `write_table2` writes.
+
+    Parameters
+    ----------
+    name : str
+        The word of the model, as for `table2`.
+
+    Returns
+    -------
+    tuple of str
+        Their names, without the folder.
+    """
+    return tuple(f"table2-{name}{end}" for end in (".txt", "-rows.csv", ".json", ".png", ".svg"))

@@ -6,7 +6,9 @@ from typing import Any
 from ...monitor import Monitor
 from .sql import SqlStore
 
-__all__ = ["open_store"]
+__all__ = ["open_store", "store_files"]
+
+_URLS = ("postgresql://", "postgres://")
 
 
 def open_store(
@@ -37,10 +39,28 @@ def open_store(
     SqlStore
         Close it after use; it is a context manager.
     """
-    if address.startswith(("postgresql://", "postgres://")):
+    if address.startswith(_URLS):
         from .postgresql import PostgresqlStore
 
         return PostgresqlStore(address, model=model, settings=settings, monitor=monitor, patience=patience)
     from .sqlite import SqliteStore
 
     return SqliteStore(address, model=model, settings=settings, monitor=monitor, patience=patience)
+
+
+def store_files(address: str) -> tuple[str, ...]:
+    """Return the files that belong to a store, whether they exist or not.
+
+    Parameters
+    ----------
+    address : str
+        As for `open_store`.
+
+    Returns
+    -------
+    tuple of str
+        The SQLite file, and what SQLite and the watcher may put beside it; nothing for PostgreSQL.
+    """
+    if address.startswith(_URLS):
+        return ()
+    return tuple(f"{address}{end}" for end in ("", "-journal", "-wal", "-shm", ".lock"))
