@@ -38,15 +38,10 @@ def shared_data() -> Path:
     pytest.skip(message)
 
 
-_STATES: dict[int, object] = {}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let each test draw from a module's generator what it would draw if it came first, whatever ran before it."""
-    for value in vars(getattr(item, "module", None) or object).values():
-        if isinstance(value, np.random.Generator):
-            value.bit_generator.state = _STATES.setdefault(id(value), value.bit_generator.state)
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a generator of the test's own: what it draws does not depend on the tests before it."""
+    return np.random.default_rng(0)
 
 
 class _NoSkips:

@@ -140,8 +140,8 @@ def test_the_coordinates_that_matter_have_the_marginal_mixture(form: str) -> Non
     np.testing.assert_allclose(found.surprisal, wanted.surprisal, rtol=1e-10)
 
 
-def test_angles_are_wrapped() -> None:
-    turned = X + 2 * math.pi * RNG.integers(-2, 3, X.shape) * [0, 1]
+def test_angles_are_wrapped(rng: np.random.Generator) -> None:
+    turned = X + 2 * math.pi * rng.integers(-2, 3, X.shape) * [0, 1]
     narrow = {"std": 0.3, "angles": [1], "rng": 7}
     a = gaussian_mixture(X, W, M, **narrow).score()
     b = gaussian_mixture(turned, W, M, **narrow).score()

@@ -71,8 +71,8 @@ def test_the_process_is_that_of_the_profile() -> None:
     assert monitor.e_value() == pytest.approx(math.exp(wanted), rel=1e-6)
 
 
-def test_recursions_of_the_detector() -> None:
-    logs = RNG.normal(-0.05, 0.4, (len(OVER), 200))
+def test_recursions_of_the_detector(rng: np.random.Generator) -> None:
+    logs = rng.normal(-0.05, 0.4, (len(OVER), 200))
     r = np.zeros(len(OVER))
     c = np.zeros(len(OVER))
     for row in np.exp(logs.T):
@@ -167,9 +167,9 @@ def test_shards_merge() -> None:
         first.merge(Monitor(alpha=0.01))
 
 
-def test_merged_detectors_add_up() -> None:
-    a, _ = Detector().advance(RNG.normal(0, 0.3, (len(OVER), 50)), "cusum", math.inf)
-    b, _ = Detector().advance(RNG.normal(0, 0.3, (len(OVER), 70)), "cusum", math.inf)
+def test_merged_detectors_add_up(rng: np.random.Generator) -> None:
+    a, _ = Detector().advance(rng.normal(0, 0.3, (len(OVER), 50)), "cusum", math.inf)
+    b, _ = Detector().advance(rng.normal(0, 0.3, (len(OVER), 70)), "cusum", math.inf)
     np.testing.assert_allclose(np.exp((a + b).log_r), np.exp(a.log_r) + np.exp(b.log_r))
     assert (a + b).n == 120
     assert Process() + Process() == Process()

@@ -95,10 +95,10 @@ def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> N
     assert np.allclose(pl.read_ndjson(out)["calibrated"], want.apply(P, groups=SITE), rtol=1e-12, atol=0)
 
 
-def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal) -> None:
-    logits = RNG.normal(0, 2, (N, 3))
+def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal, rng: np.random.Generator) -> None:
+    logits = rng.normal(0, 2, (N, 3))
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    y = np.array([RNG.choice(3, p=row) for row in p])
+    y = np.array([rng.choice(3, p=row) for row in p])
     np.savez(tmp_path / "rows.npz", y=y, logits=3 * logits)
     out = tmp_path / "out.arrow"
     said = safecal("recalibrate", tmp_path / "rows.npz", "--out", out, "--plot", tmp_path / "picture.png")
