@@ -135,6 +135,7 @@ def test_groups_do_not_depend_on_the_container(call: str) -> None:
         assert found is None or (found.keys, found.summaries) == (wanted.keys, wanted.summaries)
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
 @pytest.mark.parametrize("grad", [False, True])
@@ -149,6 +150,7 @@ def test_tensors_give_the_result_of_numpy(call: str, dtype: str, grad: bool) -> 
     assert CALLS[call](given).summary == WANTED[call].summary
 
 
+@pytest.mark.extra
 def test_a_scalar_tensor_is_refused_like_any_scalar() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(

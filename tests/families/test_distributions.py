@@ -175,6 +175,7 @@ def _tensor(torch: Any, values: Any) -> Any:
     return torch.tensor(np.asarray(values), dtype=torch.float64)
 
 
+@pytest.mark.extra
 def test_torch_agrees_with_scipy(torch: Any, rng: np.random.Generator) -> None:
     td, s = torch.distributions, _tensor(torch, SCALES)
     positive, counts, unit = np.abs(X) + 0.1, rng.poisson(3.0, N), rng.uniform(size=N)
@@ -206,12 +207,14 @@ def test_torch_agrees_with_scipy(torch: Any, rng: np.random.Generator) -> None:
         assert a.method == b.method, type(ours).__name__
 
 
+@pytest.mark.extra
 def test_torch_of_uneven_counts(torch: Any) -> None:
     trials = np.arange(1, N + 1)
     dist = torch.distributions.Binomial(_tensor(torch, trials), _tensor(torch, SCALES / 3.0))
     _same(density(np.ones(N), dist), density(np.ones(N), stats.binom(trials, SCALES / 3.0)))
 
 
+@pytest.mark.extra
 def test_torch_events(torch: Any, rng: np.random.Generator) -> None:
     td = torch.distributions
     x = rng.normal(size=(N, 2))
@@ -230,6 +233,7 @@ def test_torch_events(torch: Any, rng: np.random.Generator) -> None:
     assert one_hot.method == "summation"
 
 
+@pytest.mark.extra
 def test_torch_mixture_and_quantiles(torch: Any, rng: np.random.Generator) -> None:
     td = torch.distributions
     weights, means = np.array([0.3, 0.7]), np.array([-20.0, 5.0])
@@ -246,12 +250,14 @@ def test_torch_mixture_and_quantiles(torch: Any, rng: np.random.Generator) -> No
     np.testing.assert_allclose(multinomial.score().entropy, stats.multinomial(5, [0.2, 0.8]).entropy())
 
 
+@pytest.mark.extra
 def test_torch_impossible_outcomes(torch: Any) -> None:
     exponential = torch.distributions.Exponential(_tensor(torch, [1.0, 2.0, 3.0]))
     assert density([1.0, -1.0, 2.0], exponential).summary().n_impossible == 1
     assert density([1.5, 2.0], torch.distributions.Poisson(2.0)).summary().n_impossible == 1
 
 
+@pytest.mark.extra
 def test_torch_random_state_is_untouched(torch: Any) -> None:
     dist = torch.distributions.VonMises(_tensor(torch, 0.0), _tensor(torch, SCALES))
     torch.manual_seed(7)
@@ -263,6 +269,7 @@ def test_torch_random_state_is_untouched(torch: Any) -> None:
     assert (first != density(np.clip(X, -3.0, 3.0), dist, rng=5).score().excess).any()
 
 
+@pytest.mark.extra
 def test_torch_gradients_are_left_alone(torch: Any) -> None:
     scale = _tensor(torch, SCALES).requires_grad_()
     density(X, torch.distributions.Normal(0.0 * scale, scale))
@@ -270,6 +277,7 @@ def test_torch_gradients_are_left_alone(torch: Any) -> None:
     assert scale.grad is None
 
 
+@pytest.mark.extra
 def test_torch_errors(torch: Any) -> None:
     td = torch.distributions
     normal = td.Normal(_tensor(torch, np.zeros((N, 2))), 1.0)

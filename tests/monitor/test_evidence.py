@@ -196,7 +196,7 @@ def test_an_unnormalised_density_has_no_e_value() -> None:
         Monitor().add(predictions)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_false_alarms_stay_below_alpha() -> None:
     """Over 2000 calibrated streams of 10 000 rows, looked at after every row."""
     alarms = 0
@@ -208,7 +208,7 @@ def test_false_alarms_stay_below_alpha() -> None:
     assert alarms <= 0.05 * 2000
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
 def test_run_lengths_are_what_was_promised(form: str) -> None:
     rng = np.random.default_rng(6)

@@ -60,7 +60,7 @@ def test_the_process_behind_the_table_explains_it_and_the_text_does_not() -> Non
     assert probability.mean[2][[0, 2], -1] == pytest.approx([0.392, 4.07], abs=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_thousand_tables() -> None:
     found = replicate_table1(1000)
     assert all(within.all() for within in found.within)

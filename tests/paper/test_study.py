@@ -146,7 +146,7 @@ def test_the_stored_study_says_what_the_page_says(stored: Study) -> None:
     assert "np.random.seed(99)" in text
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_stored_study_comes_from_the_command(stored: Study) -> None:
     again = run_study(stored.replications, seeds=stored.seeds)
     for a, b in zip(again.scores, stored.scores, strict=True):

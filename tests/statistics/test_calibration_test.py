@@ -44,7 +44,7 @@ def test_size(law: str, n: int) -> None:
     _check(law, n, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("law", LAWS)
 def test_size_in_full(law: str, n: int) -> None:

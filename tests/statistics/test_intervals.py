@@ -42,7 +42,7 @@ def test_the_truth_is_rarely_above(law: str, temperature: float, n: int) -> None
     assert missed["temperature"] <= ALPHA + error(ALPHA, repeats), missed
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("n", [200, 1000])
 @pytest.mark.parametrize("temperature", [1.0, 1.5, 3.0])
 @pytest.mark.parametrize("law", LAWS)

@@ -250,7 +250,7 @@ def test_bad_options_are_refused(options: dict, text: str) -> None:
     assert str(caught.value) == text
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_expected_numbers_of_the_standard_setting() -> None:
     study = run_tracking("standard", runs=100, particles=20_000)
     found = {name: f.consistency() for name, f in study.filters.items()}
@@ -268,7 +268,7 @@ def test_the_expected_numbers_of_the_standard_setting() -> None:
     assert study.gated()[1] == pytest.approx(-0.04, abs=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_expected_numbers_of_the_hard_setting() -> None:
     study = run_tracking("hard", runs=100, particles=20_000)
     found = {name: f.consistency() for name, f in study.filters.items()}

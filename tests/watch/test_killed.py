@@ -151,7 +151,7 @@ def test_a_few_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> Non
     assert history.monitor.summary.n > 0
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_two_hundred_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
     history, acknowledged = _kill_while_files_come(tmp_path, 200, seed=2)
     assert len(history.alarms) > 0
@@ -166,7 +166,7 @@ def stream(tmp_path: Path) -> tuple[Path, int]:
     return path, 3000
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.proof)])
 def test_a_stream_that_is_sent_again_after_each_kill_counts_once(
     tmp_path: Path, stream: tuple[Path, int], kills: int
 ) -> None:

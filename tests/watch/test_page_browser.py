@@ -18,6 +18,7 @@ from safecal.watch.page import history_page
 from .histories import HOSTILE, SCRIPT, histories
 
 sync_api = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.extra
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
