@@ -10,7 +10,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import safecal
@@ -184,7 +184,6 @@ def test_groups_and_given_edges(groups: int, monkeypatch: pytest.MonkeyPatch, rn
     _all_agree(*both(monkeypatch, p, y, Bins.from_edges([-math.inf, 0.5, math.inf]), by=by), p)
 
 
-@settings(max_examples=60)
 @given(
     rows=st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans()), min_size=1, max_size=40),
     bins=st.integers(1, 20),
