@@ -12,7 +12,9 @@ Three environment variables matter:
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -46,6 +48,20 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+class _FastTier:
+    """Imports no module of another tier, and no torch: that alone takes seconds."""
+
+    other = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(proof|extra)\b", re.MULTILINE)
+    torch = importlib.util.find_spec("torch") is not None
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        if collection_path.suffix != ".py":
+            return None
+        text = collection_path.read_text(encoding="utf-8")
+        without_examples = self.torch and "torch" in str(collection_path.relative_to(ROOT)) and ">>>" not in text
+        return True if self.other.search(text) or without_examples else None
+
+
 class _NoSkips:
     """Turns each skip into a failure, in the process that saw it, so that it holds under pytest-xdist too."""
 
@@ -72,5 +88,7 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Registered by hand: a conftest's own hooks would not see the docstring examples under src/.
+    if config.option.markexpr == "not proof and not extra":
+        config.pluginmanager.register(_FastTier())
     if os.environ.get("SAFECAL_NO_SKIP") == "1":
         config.pluginmanager.register(_NoSkips())

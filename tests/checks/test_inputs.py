@@ -29,7 +29,7 @@ def _data() -> dict[str, np.ndarray]:
         "y": rng.integers(0, 2, N),
         "k": rng.integers(0, K, N),
         "p": np.clip(p, 1 / 64, 63 / 64),
-        "z": np.round(rng.normal(0, 2, N) * 8) / 8,
+        "z": np.round(rng.normal(0, 1, N) * 8) / 8,
         "P": y_prob,
         "Z": np.round(rng.normal(0, 2, (N, K)) * 8) / 8,
         "w": rng.integers(1, 9, N) / 8,

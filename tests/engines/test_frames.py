@@ -98,9 +98,7 @@ def spark() -> Iterator[Any]:
         session.stop()
 
 
-@pytest.fixture(
-    params=[*QUICK, *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark"))]
-)
+@pytest.fixture(params=[*QUICK, *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark"))])
 def engine(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Turn an Arrow table into a frame of an engine."""
     if request.param == "spark":
