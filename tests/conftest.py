@@ -62,6 +62,17 @@ class _FastTier:
         return True if self.other.search(text) or without_examples else None
 
 
+# Docstring examples that take seconds. `tests/paper/test_demonstrations.py` holds what this one says.
+_LONG_EXAMPLES = {"safecal.paper.models.three_models"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before the tests of other tiers are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.name in _LONG_EXAMPLES:
+            item.add_marker(pytest.mark.proof)
+
+
 class _NoSkips:
     """Turns each skip into a failure, in the process that saw it, so that it holds under pytest-xdist too."""
 

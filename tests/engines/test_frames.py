@@ -72,12 +72,14 @@ def _dask(table: Any) -> Any:
     return pytest.importorskip("dask.dataframe").from_pandas(table.to_pandas(), npartitions=3)
 
 
-QUICK: dict[str, Callable[[Any], Any]] = {
+ENGINES: dict[str, Callable[[Any], Any]] = {
     "pandas": _pandas,
     "polars": _polars,
     "polars-lazy": lambda table: _polars(table).lazy(),
     "pyarrow": lambda table: table,
     "duckdb": _duckdb,
+    "ibis": _ibis,
+    "dask": _dask,
 }
 
 
@@ -98,13 +100,20 @@ def spark() -> Iterator[Any]:
         session.stop()
 
 
-@pytest.fixture(params=[*QUICK, *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark"))])
+@pytest.fixture(
+    params=[
+        "pandas",
+        "duckdb",
+        *(pytest.param(name, marks=pytest.mark.proof) for name in ("polars", "polars-lazy", "pyarrow")),
+        *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark")),
+    ]
+)
 def engine(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Turn an Arrow table into a frame of an engine."""
     if request.param == "spark":
         session = request.getfixturevalue("spark")
         return lambda table: session.createDataFrame(table)
-    return {**QUICK, "ibis": _ibis, "dask": _dask}[request.param]
+    return ENGINES[request.param]
 
 
 def _table() -> Any:

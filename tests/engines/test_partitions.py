@@ -211,6 +211,16 @@ LOCAL: dict[str, Callable[[Any, Path], Any]] = {
 KINDS = [pytest.param(kind, marks=pytest.mark.extra if kind.startswith("ibis") else ()) for kind in LOCAL]
 
 
+def _tier(kind: str, case: str) -> Any:
+    """Every kind meets one case, and every case one kind, in the fast tier."""
+    if kind.startswith("ibis"):
+        return pytest.mark.extra
+    return () if kind == "arrow table" or case == "groups" else pytest.mark.proof
+
+
+PAIRS = [pytest.param(kind, case, marks=_tier(kind, case)) for kind in LOCAL for case in CASES]
+
+
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql")
@@ -316,15 +326,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "VALUES", 1000)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "case"), PAIRS)
 def test_what_fits_is_evaluated_whole(kind: str, case: str, tmp_path: Path, small: None) -> None:
     found = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns)
     assert found == whole_of(case)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "case"), PAIRS)
 def test_batches_beyond_give_the_same_sums(kind: str, case: str, tmp_path: Path, small: None) -> None:
     found = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns, max_rows=1500)
     whole = whole_of(case)
@@ -405,7 +413,9 @@ BAD: dict[str, tuple[Any, Columns, type[InputError], str]] = {
 
 @pytest.mark.parametrize("max_rows", [500, 10_000])
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("kind", ["pandas", "lazy polars", "arrow table", "duckdb"])
+@pytest.mark.parametrize(
+    "kind", ["arrow table", *(pytest.param(k, marks=pytest.mark.proof) for k in ("pandas", "lazy polars", "duckdb"))]
+)
 def test_bad_rows_are_refused_alike_and_counted(
     kind: str, bad: str, max_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -631,6 +641,7 @@ def test_rows_are_fetched_in_order(kind: str, tmp_path: Path) -> None:
     assert list(found.by["site"]) == SITE.tolist()
 
 
+@pytest.mark.proof
 def test_rows_are_drawn_fairly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over many seeds, the temperature of a fifth of the rows is that of all on average, and its interval holds it."""
     case, whole = CASES["several columns"], whole_of("several columns").temperature.value

@@ -33,6 +33,7 @@ def test_quadrature_agrees_with_scipy(shape: str) -> None:
     np.testing.assert_allclose(scored.entropy, float(dist.entropy()), atol=1e-5)
 
 
+@pytest.mark.proof
 def test_quantiles_by_root_search_are_left_to_draws_when_they_are_many() -> None:
     few, many = density([0.1], stats.vonmises(2.0)), density(X, stats.vonmises(SCALES), rng=0)
     assert (few.method, many.method) == ("quadrature", "draws")

@@ -75,6 +75,7 @@ def test_error_bars_cover_the_truth_by_quadrature(apart: float) -> None:
     assert found.third_cumulant.mean() == pytest.approx(third, rel=0.12)
 
 
+@pytest.mark.proof
 def test_error_bars_cover_the_truth_for_random_mixtures() -> None:
     rng = np.random.default_rng(11)
     hits = []
@@ -89,6 +90,7 @@ def test_error_bars_cover_the_truth_for_random_mixtures() -> None:
     assert min(hits) >= 0.85
 
 
+@pytest.mark.proof
 def test_a_calibrated_mixture_has_the_null_distribution_it_claims() -> None:
     rng = np.random.default_rng(2)
     z = []

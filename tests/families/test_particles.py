@@ -106,6 +106,7 @@ def test_a_moment_match_has_mean_0_and_the_wrong_variance_where_the_posterior_is
     assert excess.var() > 3.0  # where the Gaussian it stands for has d / 2 = 1
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("weighted", [False, True])
 def test_neighbours_have_the_null_distribution_they_claim_even_of_a_banana(weighted: bool) -> None:
     rng = np.random.default_rng(4)

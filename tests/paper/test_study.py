@@ -87,6 +87,7 @@ def test_the_draws_are_found() -> None:
     assert matches[0].largest < 0.00005 < 0.01 < matches[1].largest
 
 
+@pytest.mark.proof
 def test_the_study_runs_and_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = (BY_NAME["as written"], BY_NAME["on both, the same noise"])
     monkeypatch.setattr(study_module, "CANDIDATES", few)

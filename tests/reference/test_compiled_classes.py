@@ -85,7 +85,10 @@ def test_impossible_classes_and_the_largest_gaps(classes: int, dtype: type, rng:
 
 @pytest.mark.parametrize("built", [True, False])
 @pytest.mark.parametrize("form", ["logits", "y_prob"])
-@pytest.mark.parametrize(("classes", "rows", "spread"), [(2, 9, 5.0), (10, 9, 30.0), (150, 2, 1.0), (150, 2, 1e-8)])
+@pytest.mark.parametrize(
+    ("classes", "rows", "spread"),
+    [(2, 9, 5.0), (10, 9, 30.0), *(pytest.param(150, 2, spread, marks=pytest.mark.proof) for spread in (1.0, 1e-8))],
+)
 def test_both_paths_keep_14_digits(
     form: str, classes: int, rows: int, spread: float, built: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +101,7 @@ def test_both_paths_keep_14_digits(
 
 
 @pytest.mark.parametrize("built", [True, False])
-@pytest.mark.parametrize("classes", [2, 150])
+@pytest.mark.parametrize("classes", [2, pytest.param(150, marks=pytest.mark.proof)])
 def test_both_paths_put_back_the_rounding_of_large_gaps(
     classes: int, built: bool, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:

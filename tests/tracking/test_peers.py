@@ -65,7 +65,7 @@ CATALOGUE = {
 
 
 @pytest.mark.parametrize("fault", CATALOGUE)
-@pytest.mark.parametrize("form", ["cov", "precision"])
+@pytest.mark.parametrize("form", ["cov", pytest.param("precision", marks=pytest.mark.proof)])
 def test_one_bad_matrix_among_a_hundred_thousand_is_named(fault: str, form: str) -> None:
     matrix, error, words = CATALOGUE[fault]
     batch = np.broadcast_to(GOOD, (100_000, 4, 4)).copy()
