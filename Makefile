@@ -27,15 +27,15 @@ demo: $(VENV)/.with-core ## a worked example on the terminal, and its report
 # One thread for each worker: the workers already use every core.
 test test-all test-oldest: export OMP_NUM_THREADS := 1
 
-test: $(VENV)/.with-test ## the tests, without the slow ones and the heavy optional parts
+test: $(VENV)/.with-test ## the fast tests: about a minute on two cores
 	$(PYTEST)
 
 test-all: export SAFECAL_NO_SKIP := 1
 test-all: export SAFECAL_AXE := $(abspath $(AXE))
 test-all: $(VENV)/.with-test,test-all $(AXE) ## every test, none skipped, with branch coverage; needs chromium, npm, Java and PostgreSQL
-	$(PYTEST) -m "" --cov --cov-report=term
+	$(PYTEST) -m "" --hypothesis-profile=proof --cov --cov-report=term --durations=20
 
-test-oldest: $(VENV)-oldest/.with-test ## the tests on the oldest supported numpy and scipy
+test-oldest: $(VENV)-oldest/.with-test ## the fast tests on the oldest supported numpy and scipy
 	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal
 
 lint: $(VENV)/.with-lint ## ruff, mypy and the docstrings
@@ -45,7 +45,7 @@ lint: $(VENV)/.with-lint ## ruff, mypy and the docstrings
 	$(VENV)/bin/python tools/check_docstrings.py
 
 docs: $(VENV)/.with-test ## run every code block of the documentation
-	$(VENV)/bin/python -m pytest tests/docs
+	$(VENV)/bin/python -m pytest -m "" tests/docs/test_blocks.py
 
 bench: $(VENV)-bench/.with-peers ## every peer measured in the same run: bench/results/cpu.json, docs/benchmarks.md
 	$(VENV)-bench/bin/python bench/run.py --rows-max 100000000

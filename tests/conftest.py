@@ -12,7 +12,9 @@ Three environment variables matter:
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -22,8 +24,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-hypothesis.settings.register_profile("safecal", derandomize=True, deadline=None, database=None)
-hypothesis.settings.load_profile("safecal")
+# `make test-all` asks for the second by `--hypothesis-profile`.
+hypothesis.settings.register_profile("fast", derandomize=True, deadline=None, database=None, max_examples=5)
+hypothesis.settings.register_profile("proof", derandomize=True, deadline=None, database=None, max_examples=100)
+hypothesis.settings.load_profile("fast")
 
 
 @pytest.fixture(scope="session")
@@ -38,15 +42,35 @@ def shared_data() -> Path:
     pytest.skip(message)
 
 
-_STATES: dict[int, object] = {}
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a generator of the test's own: what it draws does not depend on the tests before it."""
+    return np.random.default_rng(0)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let each test draw from a module's generator what it would draw if it came first, whatever ran before it."""
-    for value in vars(getattr(item, "module", None) or object).values():
-        if isinstance(value, np.random.Generator):
-            value.bit_generator.state = _STATES.setdefault(id(value), value.bit_generator.state)
+class _FastTier:
+    """Imports no module of another tier, and no torch: that alone takes seconds."""
+
+    other = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(proof|extra)\b", re.MULTILINE)
+    torch = importlib.util.find_spec("torch") is not None
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        if collection_path.suffix != ".py":
+            return None
+        text = collection_path.read_text(encoding="utf-8")
+        without_examples = self.torch and "torch" in str(collection_path.relative_to(ROOT)) and ">>>" not in text
+        return True if self.other.search(text) or without_examples else None
+
+
+# Docstring examples that take seconds. `tests/paper/test_demonstrations.py` holds what this one says.
+_LONG_EXAMPLES = {"safecal.paper.models.three_models"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before the tests of other tiers are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.name in _LONG_EXAMPLES:
+            item.add_marker(pytest.mark.proof)
 
 
 class _NoSkips:
@@ -75,5 +99,7 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Registered by hand: a conftest's own hooks would not see the docstring examples under src/.
+    if config.option.markexpr == "not proof and not extra":
+        config.pluginmanager.register(_FastTier())
     if os.environ.get("SAFECAL_NO_SKIP") == "1":
         config.pluginmanager.register(_NoSkips())

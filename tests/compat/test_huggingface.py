@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.0")
 pl = pytest.importorskip("polars")
 Image = pytest.importorskip("PIL.Image")
+pytestmark = pytest.mark.extra
 
 from safecal.compat.huggingface import ClassifierRun, UnreachableError, run_classifier  # noqa: E402
 from safecal.compat.huggingface.cache import LogitCache, fingerprint  # noqa: E402

@@ -13,6 +13,8 @@ import safecal
 from safecal.compat.mlflow import log_evaluation
 from safecal.errors import InputError, MissingExtraError
 
+pytestmark = pytest.mark.extra
+
 
 def evaluation(factor: float = 2.0) -> safecal.Evaluation:
     rng = np.random.default_rng(0)

@@ -17,6 +17,7 @@ from safecal import errors
 
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
+pytestmark = pytest.mark.extra
 
 from safecal.compat.torchmetrics import (  # noqa: E402
     BinaryCalibration,

@@ -21,6 +21,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
+LONG = {ROOT / "docs" / "command-line.md", ROOT / "docs" / "monitoring.md", *(ROOT / "docs" / "paper").glob("*.md")}
+
 PYTHON = {"python", "py", "pycon"}
 SHELL = {"sh", "bash", "shell", "console"}
 DATA = {"json"}
@@ -125,7 +127,11 @@ def _compare(block: Block, namespace: dict[str, object], name: str) -> None:
     assert not failed, "".join(report)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.proof if page in LONG else ()) for page in PAGES],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix())

@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.proof
 ROOT = Path(__file__).resolve().parents[2]
 
 

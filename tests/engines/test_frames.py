@@ -72,13 +72,14 @@ def _dask(table: Any) -> Any:
     return pytest.importorskip("dask.dataframe").from_pandas(table.to_pandas(), npartitions=3)
 
 
-QUICK: dict[str, Callable[[Any], Any]] = {
+ENGINES: dict[str, Callable[[Any], Any]] = {
     "pandas": _pandas,
     "polars": _polars,
     "polars-lazy": lambda table: _polars(table).lazy(),
     "pyarrow": lambda table: table,
     "duckdb": _duckdb,
     "ibis": _ibis,
+    "dask": _dask,
 }
 
 
@@ -100,14 +101,19 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture(
-    params=[*QUICK, pytest.param("dask", marks=pytest.mark.slow), pytest.param("spark", marks=pytest.mark.slow)]
+    params=[
+        "pandas",
+        "duckdb",
+        *(pytest.param(name, marks=pytest.mark.proof) for name in ("polars", "polars-lazy", "pyarrow")),
+        *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark")),
+    ]
 )
 def engine(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Turn an Arrow table into a frame of an engine."""
     if request.param == "spark":
         session = request.getfixturevalue("spark")
         return lambda table: session.createDataFrame(table)
-    return QUICK.get(request.param, _dask)
+    return ENGINES[request.param]
 
 
 def _table() -> Any:
@@ -512,7 +518,7 @@ def test_narwhals_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         evaluate_frame(_duckdb(FINITE), y_true="happened", logits="z")
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 @pytest.mark.parametrize("partitions", [1, 7, 50])
 def test_empty_and_tiny_partitions(spark: Any, partitions: int) -> None:
     dd = pytest.importorskip("dask.dataframe")
@@ -533,7 +539,7 @@ def test_empty_and_tiny_partitions(spark: Any, partitions: int) -> None:
             assert found.groups.keys == whole.groups.keys
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 def test_spark_runs_the_formulas_without_python(spark: Any) -> None:
     for columns in (Columns("y", ("p",), "y_prob", by=("site",)), Columns("x", ("mu",), "gaussian", ("std", "sd"))):
         work = express(nw.from_native(spark.createDataFrame(TABLE)).lazy(), columns)

@@ -208,6 +208,17 @@ LOCAL: dict[str, Callable[[Any, Path], Any]] = {
     "ibis": _ibis,
     "ibis on polars": _ibis_on_polars,
 }
+KINDS = [pytest.param(kind, marks=pytest.mark.extra if kind.startswith("ibis") else ()) for kind in LOCAL]
+
+
+def _tier(kind: str, case: str) -> Any:
+    """Every kind meets one case, and every case one kind, in the fast tier."""
+    if kind.startswith("ibis"):
+        return pytest.mark.extra
+    return () if kind == "arrow table" or case == "groups" else pytest.mark.proof
+
+
+PAIRS = [pytest.param(kind, case, marks=_tier(kind, case)) for kind in LOCAL for case in CASES]
 
 
 @pytest.fixture(scope="module")
@@ -315,15 +326,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "VALUES", 1000)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize(("kind", "case"), PAIRS)
 def test_what_fits_is_evaluated_whole(kind: str, case: str, tmp_path: Path, small: None) -> None:
     found = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns)
     assert found == whole_of(case)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize(("kind", "case"), PAIRS)
 def test_batches_beyond_give_the_same_sums(kind: str, case: str, tmp_path: Path, small: None) -> None:
     found = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns, max_rows=1500)
     whole = whole_of(case)
@@ -332,7 +341,7 @@ def test_batches_beyond_give_the_same_sums(kind: str, case: str, tmp_path: Path,
     _same_judgement(found, whole, CASES[case].cluster is not None)
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 @pytest.mark.parametrize("case", CASES)
 class TestClusters:
     pytestmark = third_parties
@@ -404,7 +413,9 @@ BAD: dict[str, tuple[Any, Columns, type[InputError], str]] = {
 
 @pytest.mark.parametrize("max_rows", [500, 10_000])
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("kind", ["pandas", "lazy polars", "arrow table", "duckdb"])
+@pytest.mark.parametrize(
+    "kind", ["arrow table", *(pytest.param(k, marks=pytest.mark.proof) for k in ("pandas", "lazy polars", "duckdb"))]
+)
 def test_bad_rows_are_refused_alike_and_counted(
     kind: str, bad: str, max_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,7 +428,7 @@ def test_bad_rows_are_refused_alike_and_counted(
     assert "(3 of 3000 rows)" in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 class TestRefusedOnClusters:
     pytestmark = third_parties
 
@@ -621,15 +632,16 @@ def test_a_database_is_free_again_after_an_error(small: None) -> None:
         assert connection.execute("select count(*) from rows").fetchall() == [(3000,)]
 
 
-def test_rows_are_fetched_in_order(tmp_path: Path) -> None:
-    for kind in LOCAL:
-        found = fetch(LOCAL[kind](TABLE, tmp_path), CASES["groups"].columns)
-        assert found.predictions.n == N
-        assert found.predictions.ecd == CASES["groups"].predictions.ecd
-        assert found.by is not None
-        assert list(found.by["site"]) == SITE.tolist()
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_fetched_in_order(kind: str, tmp_path: Path) -> None:
+    found = fetch(LOCAL[kind](TABLE, tmp_path), CASES["groups"].columns)
+    assert found.predictions.n == N
+    assert found.predictions.ecd == CASES["groups"].predictions.ecd
+    assert found.by is not None
+    assert list(found.by["site"]) == SITE.tolist()
 
 
+@pytest.mark.proof
 def test_rows_are_drawn_fairly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over many seeds, the temperature of a fifth of the rows is that of all on average, and its interval holds it."""
     case, whole = CASES["several columns"], whole_of("several columns").temperature.value
@@ -649,7 +661,7 @@ def test_rows_are_drawn_fairly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert covered.sum() >= 92
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 class TestOnlyOnClusters:
     pytestmark = third_parties
 

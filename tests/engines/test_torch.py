@@ -14,6 +14,7 @@ import safecal
 from safecal import errors
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.extra
 
 from safecal.engines import torch as engine  # noqa: E402
 from safecal.engines.torch import rows as torch_rows  # noqa: E402

@@ -26,7 +26,7 @@ from safecal.errors import EngineError
 pa = pytest.importorskip("pyarrow")
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.extra,
     # PySpark warns of pandas 3; PySpark and Dask leave sockets and files of dead workers to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*PySpark does not yet fully support:FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -9,8 +9,6 @@ from mpmath import mp, mpf
 import safecal
 from safecal.errors import UnavailableError
 
-RNG = np.random.default_rng(12)
-
 
 def _exact(log_weights: list[mpf], y: int) -> dict[str, float]:
     total = mp.log(mp.fsum(mp.exp(z) for z in log_weights))
@@ -50,19 +48,19 @@ def test_columns_from_logits_keep_their_digits(name: str, y: int) -> None:
         assert abs(getattr(scored, column)[0] - value) <= 4e-14 * size, column
 
 
-def test_probabilities_and_logits_agree() -> None:
-    z = RNG.normal(0, 3, (300, 6))
+def test_probabilities_and_logits_agree(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 3, (300, 6))
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    y = RNG.integers(0, 6, 300)
+    y = rng.integers(0, 6, 300)
     a, b = safecal.categorical(y, p).score(), safecal.categorical(y, logits=z).score()
     for name in ("excess", "varentropy", "third_cumulant", "surprisal", "entropy", "confidence", "brier"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-11, atol=1e-13, err_msg=name)
 
 
-def test_a_constant_added_to_the_logits_of_a_row_changes_nothing() -> None:
-    z = RNG.integers(-5, 5, (50, 4)).astype(float)
-    y = RNG.integers(0, 4, 50)
-    shifted = z + RNG.integers(-1000, 1000, (50, 1))
+def test_a_constant_added_to_the_logits_of_a_row_changes_nothing(rng: np.random.Generator) -> None:
+    z = rng.integers(-5, 5, (50, 4)).astype(float)
+    y = rng.integers(0, 4, 50)
+    shifted = z + rng.integers(-1000, 1000, (50, 1))
     a, b = safecal.categorical(y, logits=z).score(), safecal.categorical(y, logits=shifted).score()
     for name in ("excess", "varentropy", "entropy", "surprisal", "brier"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
@@ -118,9 +116,9 @@ def test_rows_that_sum_to_one_up_to_float32_are_accepted_and_their_partition_is_
     assert predictions.score().entropy == pytest.approx(math.log(3), abs=1e-7)
 
 
-def test_many_classes_are_scored_a_slice_at_a_time() -> None:
-    z = RNG.normal(0, 1, (700, 1000))
-    y = RNG.integers(0, 1000, 700)
+def test_many_classes_are_scored_a_slice_at_a_time(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 1, (700, 1000))
+    y = rng.integers(0, 1000, 700)
     scored = safecal.categorical(y, logits=z).score()
     parts = [safecal.categorical(y[i : i + 1], logits=z[i : i + 1]).score().excess[0] for i in (0, 261, 262, 263, 699)]
     assert scored.excess[[0, 261, 262, 263, 699]].tolist() == parts

@@ -32,8 +32,8 @@ def test_every_form_keeps_the_marginal_of_the_components_that_matter(mapping: tu
         np.testing.assert_allclose(found.score().entropy, wanted.entropy, rtol=1e-9, err_msg=form)
 
 
-def test_independent_components_keep_theirs() -> None:
-    std = np.exp(RNG.normal(0, 1, (N, D)))
+def test_independent_components_keep_theirs(rng: np.random.Generator) -> None:
+    std = np.exp(rng.normal(0, 1, (N, D)))
     for value in (std, std[0], 2.0):
         kept = value if np.ndim(value) == 0 else value[..., [1, 3]]
         wanted = safecal.gaussian(X[:, [1, 3]], M[:, [1, 3]], std=kept).score().excess
@@ -53,9 +53,9 @@ def test_components_that_do_not_matter_may_hold_anything() -> None:
         safecal.gaussian(X, M, cov=c, mapping=[0, 3])
 
 
-def test_angles_are_wrapped() -> None:
-    turned = X + 2 * math.pi * RNG.integers(-3, 4, (N, D)) * [0, 1, 0, 1]
-    near = M + RNG.normal(0, 0.3, (N, D))
+def test_angles_are_wrapped(rng: np.random.Generator) -> None:
+    turned = X + 2 * math.pi * rng.integers(-3, 4, (N, D)) * [0, 1, 0, 1]
+    near = M + rng.normal(0, 0.3, (N, D))
     a = safecal.gaussian(near, M, cov=C, angles=[1, 3])
     b = safecal.gaussian(near + (turned - X), M, cov=C, angles=[1, 3])
     plain = safecal.gaussian(near, M, cov=C)
@@ -80,10 +80,10 @@ def test_angles_are_counted_in_the_state_as_given() -> None:
     np.testing.assert_allclose(dropped, -1.0, atol=1e-12)
 
 
-def test_groups_keep_their_angles() -> None:
+def test_groups_keep_their_angles(rng: np.random.Generator) -> None:
     x = np.tile(M, (4, 1))
     x[:, 1] += 2 * math.pi
-    x += RNG.normal(0, 3, x.shape) * [1, 0, 1, 1]
+    x += rng.normal(0, 3, x.shape) * [1, 0, 1, 1]
     groups = np.arange(len(x)) % 2
     predictions = safecal.gaussian(x, np.tile(M, (4, 1)), std=3.0, angles=[1])
     fitted = safecal.Temperature().fit_predictions(predictions, groups=groups)

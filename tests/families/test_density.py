@@ -195,8 +195,8 @@ def test_impossible_outcomes_are_counted() -> None:
     assert density([-1.0, 1.0], log_density=log_density, sampler=sampler, rng=0).summary().n_impossible == 1
 
 
-def test_several_variables_with_the_pair() -> None:
-    x = RNG.normal(size=(30, 2, 3))
+def test_several_variables_with_the_pair(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(30, 2, 3))
     predictions = density(
         x,
         log_density=lambda values: -0.5 * (values**2).sum(axis=(1, 2)),

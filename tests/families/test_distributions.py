@@ -33,6 +33,7 @@ def test_quadrature_agrees_with_scipy(shape: str) -> None:
     np.testing.assert_allclose(scored.entropy, float(dist.entropy()), atol=1e-5)
 
 
+@pytest.mark.proof
 def test_quantiles_by_root_search_are_left_to_draws_when_they_are_many() -> None:
     few, many = density([0.1], stats.vonmises(2.0)), density(X, stats.vonmises(SCALES), rng=0)
     assert (few.method, many.method) == ("quadrature", "draws")
@@ -104,8 +105,8 @@ def test_new_style_draws() -> None:
         np.testing.assert_allclose(drawn, np.arange(4.0) if dist.mu.size > 1 else 2.0, atol=1e-6)
 
 
-def test_new_style_discrete() -> None:
-    x = RNG.integers(0, 10, N)
+def test_new_style_discrete(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 10, N)
     if hasattr(stats, "Binomial"):  # since SciPy 1.16
         _same(density(x, stats.Binomial(n=np.full(N, 9), p=0.3)), density(x, stats.binom(9, 0.3)))
 
@@ -175,9 +176,10 @@ def _tensor(torch: Any, values: Any) -> Any:
     return torch.tensor(np.asarray(values), dtype=torch.float64)
 
 
-def test_torch_agrees_with_scipy(torch: Any) -> None:
+@pytest.mark.extra
+def test_torch_agrees_with_scipy(torch: Any, rng: np.random.Generator) -> None:
     td, s = torch.distributions, _tensor(torch, SCALES)
-    positive, counts, unit = np.abs(X) + 0.1, RNG.poisson(3.0, N), RNG.uniform(size=N)
+    positive, counts, unit = np.abs(X) + 0.1, rng.poisson(3.0, N), rng.uniform(size=N)
     pairs = [
         (X, td.Normal(0.0 * s, s), stats.norm(0.0, SCALES)),
         (X, td.Laplace(0.0 * s, s), stats.laplace(0.0, SCALES)),
@@ -206,15 +208,17 @@ def test_torch_agrees_with_scipy(torch: Any) -> None:
         assert a.method == b.method, type(ours).__name__
 
 
+@pytest.mark.extra
 def test_torch_of_uneven_counts(torch: Any) -> None:
     trials = np.arange(1, N + 1)
     dist = torch.distributions.Binomial(_tensor(torch, trials), _tensor(torch, SCALES / 3.0))
     _same(density(np.ones(N), dist), density(np.ones(N), stats.binom(trials, SCALES / 3.0)))
 
 
-def test_torch_events(torch: Any) -> None:
+@pytest.mark.extra
+def test_torch_events(torch: Any, rng: np.random.Generator) -> None:
     td = torch.distributions
-    x = RNG.normal(size=(N, 2))
+    x = rng.normal(size=(N, 2))
     joint = density(x, td.MultivariateNormal(_tensor(torch, np.zeros((N, 2))), _tensor(torch, COV)))
     _same(joint, density(x, stats.multivariate_normal([0.0, 0.0], COV)))
     shared = density(x, td.MultivariateNormal(torch.zeros(2), torch.tensor(COV, dtype=torch.float32)))
@@ -222,7 +226,7 @@ def test_torch_events(torch: Any) -> None:
     apart = density(x, td.Independent(td.Normal(_tensor(torch, np.zeros((N, 2))), 1.0), 1))
     _same(apart, density(x, stats.multivariate_normal([0.0, 0.0])))
     assert joint.method == shared.method == apart.method == "formula"
-    simplex = RNG.dirichlet([1.0, 2.0, 3.5], N)
+    simplex = rng.dirichlet([1.0, 2.0, 3.5], N)
     alpha = _tensor(torch, [1.0, 2.0, 3.5])
     _same(density(simplex, td.Dirichlet(alpha)), density(simplex, stats.dirichlet([1.0, 2.0, 3.5])))
     one_hot = density(np.eye(3)[[0, 2]], td.OneHotCategorical(_tensor(torch, [0.2, 0.3, 0.5])))
@@ -230,7 +234,8 @@ def test_torch_events(torch: Any) -> None:
     assert one_hot.method == "summation"
 
 
-def test_torch_mixture_and_quantiles(torch: Any) -> None:
+@pytest.mark.extra
+def test_torch_mixture_and_quantiles(torch: Any, rng: np.random.Generator) -> None:
     td = torch.distributions
     weights, means = np.array([0.3, 0.7]), np.array([-20.0, 5.0])
     ours = td.MixtureSameFamily(td.Categorical(_tensor(torch, weights)), td.Normal(_tensor(torch, means), 1.0))
@@ -240,18 +245,20 @@ def test_torch_mixture_and_quantiles(torch: Any) -> None:
     bernoulli = td.ContinuousBernoulli(_tensor(torch, [0.3]))
     np.testing.assert_allclose(density([0.2], bernoulli).score().entropy, float(bernoulli.entropy()), rtol=1e-9)
     assert density(X, td.VonMises(_tensor(torch, 0.0), _tensor(torch, 2.0)), rng=0).method == "draws"
-    counts = RNG.multinomial(5, [0.2, 0.8], N)
+    counts = rng.multinomial(5, [0.2, 0.8], N)
     multinomial = density(counts, td.Multinomial(5, _tensor(torch, [0.2, 0.8])), rng=0)
     assert multinomial.method == "draws"
     np.testing.assert_allclose(multinomial.score().entropy, stats.multinomial(5, [0.2, 0.8]).entropy())
 
 
+@pytest.mark.extra
 def test_torch_impossible_outcomes(torch: Any) -> None:
     exponential = torch.distributions.Exponential(_tensor(torch, [1.0, 2.0, 3.0]))
     assert density([1.0, -1.0, 2.0], exponential).summary().n_impossible == 1
     assert density([1.5, 2.0], torch.distributions.Poisson(2.0)).summary().n_impossible == 1
 
 
+@pytest.mark.extra
 def test_torch_random_state_is_untouched(torch: Any) -> None:
     dist = torch.distributions.VonMises(_tensor(torch, 0.0), _tensor(torch, SCALES))
     torch.manual_seed(7)
@@ -263,6 +270,7 @@ def test_torch_random_state_is_untouched(torch: Any) -> None:
     assert (first != density(np.clip(X, -3.0, 3.0), dist, rng=5).score().excess).any()
 
 
+@pytest.mark.extra
 def test_torch_gradients_are_left_alone(torch: Any) -> None:
     scale = _tensor(torch, SCALES).requires_grad_()
     density(X, torch.distributions.Normal(0.0 * scale, scale))
@@ -270,6 +278,7 @@ def test_torch_gradients_are_left_alone(torch: Any) -> None:
     assert scale.grad is None
 
 
+@pytest.mark.extra
 def test_torch_errors(torch: Any) -> None:
     td = torch.distributions
     normal = td.Normal(_tensor(torch, np.zeros((N, 2))), 1.0)

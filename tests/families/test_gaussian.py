@@ -44,8 +44,8 @@ def test_one_matrix_for_all_rows_is_that_matrix_in_every_row(form: str) -> None:
     np.testing.assert_allclose(one.entropy, many.entropy, rtol=1e-12)
 
 
-def test_independent_components() -> None:
-    std = np.exp(RNG.normal(0, 1, (N, D)))
+def test_independent_components(rng: np.random.Generator) -> None:
+    std = np.exp(rng.normal(0, 1, (N, D)))
     a = safecal.gaussian(X, M, std=std).score()
     b = safecal.gaussian(X, M, var=std**2).score()
     c = safecal.gaussian(X, M, cov=np.einsum("ni,ij->nij", std**2, np.eye(D))).score()
@@ -58,8 +58,8 @@ def test_independent_components() -> None:
     assert safecal.gaussian(X, M, std=2.0).ecd == pytest.approx(safecal.gaussian(X, M, std=[2.0] * D).ecd, rel=1e-12)
 
 
-def test_scalar_states_are_states_of_one_dimension() -> None:
-    std = np.exp(RNG.normal(0, 1, N))
+def test_scalar_states_are_states_of_one_dimension(rng: np.random.Generator) -> None:
+    std = np.exp(rng.normal(0, 1, N))
     a = safecal.gaussian(X[:, 0], M[:, 0], std=std).score()
     b = safecal.gaussian(X[:, :1], M[:, :1], cov=(std**2)[:, None, None]).score()
     np.testing.assert_allclose(a.excess, b.excess, rtol=1e-12, atol=1e-13)

@@ -75,6 +75,7 @@ def test_error_bars_cover_the_truth_by_quadrature(apart: float) -> None:
     assert found.third_cumulant.mean() == pytest.approx(third, rel=0.12)
 
 
+@pytest.mark.proof
 def test_error_bars_cover_the_truth_for_random_mixtures() -> None:
     rng = np.random.default_rng(11)
     hits = []
@@ -89,6 +90,7 @@ def test_error_bars_cover_the_truth_for_random_mixtures() -> None:
     assert min(hits) >= 0.85
 
 
+@pytest.mark.proof
 def test_a_calibrated_mixture_has_the_null_distribution_it_claims() -> None:
     rng = np.random.default_rng(2)
     z = []
@@ -140,8 +142,8 @@ def test_the_coordinates_that_matter_have_the_marginal_mixture(form: str) -> Non
     np.testing.assert_allclose(found.surprisal, wanted.surprisal, rtol=1e-10)
 
 
-def test_angles_are_wrapped() -> None:
-    turned = X + 2 * math.pi * RNG.integers(-2, 3, X.shape) * [0, 1]
+def test_angles_are_wrapped(rng: np.random.Generator) -> None:
+    turned = X + 2 * math.pi * rng.integers(-2, 3, X.shape) * [0, 1]
     narrow = {"std": 0.3, "angles": [1], "rng": 7}
     a = gaussian_mixture(X, W, M, **narrow).score()
     b = gaussian_mixture(turned, W, M, **narrow).score()

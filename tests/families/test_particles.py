@@ -55,8 +55,8 @@ def test_weights_come_in_any_form_and_particles_row_by_row() -> None:
     np.testing.assert_allclose(particles(X, CLOUD, np.full((N, S), 1 / S)).score().excess, equal, rtol=1e-12)
 
 
-def test_clouds_may_differ_in_size() -> None:
-    sizes = RNG.integers(50, S, N)
+def test_clouds_may_differ_in_size(rng: np.random.Generator) -> None:
+    sizes = rng.integers(50, S, N)
     found = particles(X, [c[:s] for c, s in zip(CLOUD, sizes, strict=True)]).score().excess
     for i, s in enumerate(sizes):
         assert found[i] == pytest.approx(particles(X[i : i + 1], CLOUD[i : i + 1, :s]).ecd, rel=1e-12)
@@ -83,12 +83,12 @@ def test_scalar_states_are_states_of_one_dimension() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-def test_components_that_matter_and_angles() -> None:
+def test_components_that_matter_and_angles(rng: np.random.Generator) -> None:
     for method in ("moments", "neighbours"):
         a = particles(X, CLOUD, WEIGHT, mapping=[2, 0], method=method, rng=0).score().excess
         b = particles(X[:, [2, 0]], CLOUD[..., [2, 0]], WEIGHT, method=method, rng=0).score().excess
         np.testing.assert_allclose(a, b, rtol=1e-12)
-        turns = 2 * math.pi * RNG.integers(-2, 3, (N, S))
+        turns = 2 * math.pi * rng.integers(-2, 3, (N, S))
         near = 0.2 * (CLOUD - CLOUD.mean(axis=1, keepdims=True)) + [math.pi, 0.0, 0.0]
         x = 0.2 * (X - CLOUD.mean(axis=1)) + [math.pi, 0.0, 0.0]
         turned = near.copy()
@@ -106,6 +106,7 @@ def test_a_moment_match_has_mean_0_and_the_wrong_variance_where_the_posterior_is
     assert excess.var() > 3.0  # where the Gaussian it stands for has d / 2 = 1
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("weighted", [False, True])
 def test_neighbours_have_the_null_distribution_they_claim_even_of_a_banana(weighted: bool) -> None:
     rng = np.random.default_rng(4)

@@ -36,10 +36,10 @@ def test_the_methods_agree_on_ordinary_data() -> None:
         assert result.reason == "as asked"
 
 
-def test_auto_says_what_it_chose_and_why() -> None:
+def test_auto_says_what_it_chose_and_why(rng: np.random.Generator) -> None:
     cases = {
         "saddlepoint": safecal.bernoulli(Y, P),
-        "exact": safecal.gaussian(RNG.normal(size=20), np.zeros(20), std=1.0),
+        "exact": safecal.gaussian(rng.normal(size=20), np.zeros(20), std=1.0),
         "montecarlo": safecal.bernoulli(np.ones(200), np.linspace(0.99, 0.999, 200)),
     }
     for method, predictions in cases.items():
@@ -49,8 +49,8 @@ def test_auto_says_what_it_chose_and_why() -> None:
         assert result.n == predictions.n
 
 
-def test_gaussians_are_a_chi_square() -> None:
-    x = RNG.normal(size=(30, 3))
+def test_gaussians_are_a_chi_square(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(30, 3))
     predictions = safecal.gaussian(x, np.zeros((30, 3)), std=1.0)
     result = calibration_test(predictions, alternative="overconfident")
     assert result.method == "exact"
@@ -60,9 +60,9 @@ def test_gaussians_are_a_chi_square() -> None:
     )
 
 
-def test_weighted_gaussians_by_the_saddlepoint() -> None:
-    x = RNG.normal(size=12)
-    w = RNG.choice([0.5, 1.0, 2.0], 12)
+def test_weighted_gaussians_by_the_saddlepoint(rng: np.random.Generator) -> None:
+    x = rng.normal(size=12)
+    w = rng.choice([0.5, 1.0, 2.0], 12)
     predictions = safecal.gaussian(x, np.zeros(12), std=1.0)
     result = calibration_test(predictions, alternative="overconfident", sample_weight=w)
     drawn = (np.random.default_rng(0).chisquare(1, (200_000, 12)) @ w) >= (w * x**2).sum()
@@ -156,10 +156,10 @@ def test_pooled_days_give_the_test_of_the_week() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("copies", [1, 8])
 def test_clusters_are_a_t_test_on_their_sums_with_no_less_than_the_spread_of_the_model(
-    weighted: bool, copies: int
+    weighted: bool, copies: int, rng: np.random.Generator
 ) -> None:
-    y, p, codes = np.repeat(Y, copies), np.repeat(P, copies), np.repeat(RNG.integers(0, 25, 300), copies)
-    weight = np.repeat(RNG.random(300) + 0.5, copies) if weighted else np.ones(300 * copies)
+    y, p, codes = np.repeat(Y, copies), np.repeat(P, copies), np.repeat(rng.integers(0, 25, 300), copies)
+    weight = np.repeat(rng.random(300) + 0.5, copies) if weighted else np.ones(300 * copies)
     predictions = safecal.bernoulli(y, p)
     scored = predictions.score()
     sums = np.bincount(codes, weights=scored.excess * weight)

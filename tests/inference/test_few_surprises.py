@@ -38,6 +38,7 @@ def test_the_bounds_at_constant_p_are_those_of_clopper_and_pearson(surprises: in
     assert found.high.at(0.05) == pytest.approx(high, rel=0.03)
 
 
+@pytest.mark.proof
 def test_bounds_of_vague_predictions_hold_when_few_rows_are_drawn() -> None:
     rng = np.random.default_rng(4)
     missed = 0

@@ -1,6 +1,8 @@
-"""One dictionary of families, one of metrics, one of bins: every law runs over all of them.
+"""One dictionary of families, one of metrics, one of bins: the laws run over them.
 
 A family here is a way to build predictions from columns, so that rows can be split, repeated and put in any order.
+The laws of rows run over every spelling; those of sums over one spelling of each family, to which `test_spellings.py`
+holds the others.
 """
 
 import itertools
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import lambertw
@@ -23,6 +26,11 @@ from safecal.families.particles import particles
 Columns = dict[str, np.ndarray]
 RTOL = 1e-12
 TINY = 2.0**-1022  # the smallest normal float: below it, numbers have fewer than 12 digits
+
+
+def examples(count: int) -> settings:
+    """Ask for so many examples, or for as many as the profile allows: the fast tier takes few."""
+    return settings(max_examples=min(count, settings.default.max_examples))
 
 
 @dataclass(frozen=True)
@@ -232,6 +240,11 @@ STATES = [name for name in FAMILIES if name.startswith("gaussian")]
 DENSITIES = [name for name in FAMILIES if name.startswith("density")]
 PARTITIONED = [name for name, family in FAMILIES.items() if family.partition]
 
+# One spelling of each family. Two classes have a Brier score of their own, and what is drawn has an error and no
+# log-partition function: each counts as a family.
+FIRST = ["bernoulli", "categorical 2", "categorical 4", "gaussian cov", "density", "density by draws"]
+FIRST_CLASSIFIERS = [name for name in FIRST if name in CLASSIFIERS]
+
 
 def rows_of(name: str, least: int = 1, most: int = 25) -> st.SearchStrategy[Columns]:
     family = FAMILIES[name]
@@ -286,7 +299,10 @@ METRICS: dict[str, tuple[Metric, list[str]]] = {
     "ece, over-confident": (_function(safecal.ece, side="overconfident"), CLASSIFIERS),
     "ece, under-confident": (_function(safecal.ece, side="underconfident"), CLASSIFIERS),
 }
-METRIC_CASES = [(metric, family) for metric, (_, names) in METRICS.items() for family in names]
+
+
+def metrics_of(name: str) -> dict[str, Metric]:
+    return {metric: read for metric, (read, names) in METRICS.items() if name in names}
 
 
 def terms(scored: Scored, weight: np.ndarray | None) -> dict[str, np.ndarray]:

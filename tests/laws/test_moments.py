@@ -4,21 +4,21 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
 import safecal
 from safecal.testing import assert_family_laws
 
-from .cases import CLASSIFIERS, DENSITIES, FAMILIES, PARTITIONED, STATES, rows_of, size, take
+from .cases import CLASSIFIERS, DENSITIES, FAMILIES, PARTITIONED, STATES, examples, rows_of, size, take
 
 # Sums of powers of the excess lose digits to sharp predictions, where a rare outcome has a large excess.
 RTOL = 1e-9
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-@settings(max_examples=50)
+@examples(50)
 @given(data=st.data())
 def test_classifiers_obey_the_laws_by_enumeration_of_their_outcomes(name: str, data: st.DataObject) -> None:
     family = FAMILIES[name]
@@ -29,7 +29,7 @@ def test_classifiers_obey_the_laws_by_enumeration_of_their_outcomes(name: str, d
 
 
 @pytest.mark.parametrize("name", STATES + DENSITIES)
-@settings(max_examples=50)
+@examples(50)
 @given(data=st.data())
 def test_states_obey_the_laws(name: str, data: st.DataObject) -> None:
     assert_family_laws(FAMILIES[name].make(data.draw(rows_of(name))), rtol=RTOL)
@@ -53,7 +53,7 @@ def test_states_have_the_moments_they_claim_by_quadrature(d: int) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=50)
+@examples(50)
 @given(data=st.data())
 def test_the_excess_has_a_lower_bound(name: str, data: st.DataObject) -> None:
     scored = FAMILIES[name].make(data.draw(rows_of(name))).score()
@@ -90,7 +90,7 @@ def test_equal_probabilities_have_no_excess_and_no_variance(classes: int) -> Non
     assert half.varentropy.tolist() == [0.0, 0.0]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(columns=rows_of("categorical 2"))
 def test_two_columns_say_the_same_as_one_probability(columns: dict[str, np.ndarray]) -> None:
     p = columns["y_prob"]
@@ -105,7 +105,7 @@ def test_two_columns_say_the_same_as_one_probability(columns: dict[str, np.ndarr
 
 
 @pytest.mark.parametrize("name", PARTITIONED)
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_the_log_partition_is_convex_and_its_derivatives_are_derivatives(name: str, data: st.DataObject) -> None:
     predictions = FAMILIES[name].make(data.draw(rows_of(name, most=8)))
@@ -121,7 +121,7 @@ def test_the_log_partition_is_convex_and_its_derivatives_are_derivatives(name: s
 
 
 @pytest.mark.parametrize("name", PARTITIONED)
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_the_tempered_excess_increases_with_beta_and_is_ecd_at_one(name: str, data: st.DataObject) -> None:
     predictions = FAMILIES[name].make(data.draw(rows_of(name, most=8)))

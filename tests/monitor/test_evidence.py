@@ -71,8 +71,8 @@ def test_the_process_is_that_of_the_profile() -> None:
     assert monitor.e_value() == pytest.approx(math.exp(wanted), rel=1e-6)
 
 
-def test_recursions_of_the_detector() -> None:
-    logs = RNG.normal(-0.05, 0.4, (len(OVER), 200))
+def test_recursions_of_the_detector(rng: np.random.Generator) -> None:
+    logs = rng.normal(-0.05, 0.4, (len(OVER), 200))
     r = np.zeros(len(OVER))
     c = np.zeros(len(OVER))
     for row in np.exp(logs.T):
@@ -167,9 +167,9 @@ def test_shards_merge() -> None:
         first.merge(Monitor(alpha=0.01))
 
 
-def test_merged_detectors_add_up() -> None:
-    a, _ = Detector().advance(RNG.normal(0, 0.3, (len(OVER), 50)), "cusum", math.inf)
-    b, _ = Detector().advance(RNG.normal(0, 0.3, (len(OVER), 70)), "cusum", math.inf)
+def test_merged_detectors_add_up(rng: np.random.Generator) -> None:
+    a, _ = Detector().advance(rng.normal(0, 0.3, (len(OVER), 50)), "cusum", math.inf)
+    b, _ = Detector().advance(rng.normal(0, 0.3, (len(OVER), 70)), "cusum", math.inf)
     np.testing.assert_allclose(np.exp((a + b).log_r), np.exp(a.log_r) + np.exp(b.log_r))
     assert (a + b).n == 120
     assert Process() + Process() == Process()
@@ -196,7 +196,7 @@ def test_an_unnormalised_density_has_no_e_value() -> None:
         Monitor().add(predictions)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_false_alarms_stay_below_alpha() -> None:
     """Over 2000 calibrated streams of 10 000 rows, looked at after every row."""
     alarms = 0
@@ -208,7 +208,7 @@ def test_false_alarms_stay_below_alpha() -> None:
     assert alarms <= 0.05 * 2000
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
 def test_run_lengths_are_what_was_promised(form: str) -> None:
     rng = np.random.default_rng(6)

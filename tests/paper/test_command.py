@@ -52,6 +52,7 @@ def test_table1(paper: Run) -> None:
     assert "5 times" in paper("table1", "--replications", 5, "--n", 500)
 
 
+@pytest.mark.proof
 def test_published_and_consistency_and_readings(paper: Run) -> None:
     assert all(name in paper("table2-published") for name in ("BERTimbau", "ResNet18", "RoBERTa", "4767", "N/A"))
     assert "0.855 to 0.861" in paper("consistency")
@@ -68,6 +69,7 @@ def test_models(paper: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "timid: SAFE, under-confident" in paper("models")
 
 
+@pytest.mark.proof
 def test_study(paper: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = safecal.paper.read_study(DOCS)
     monkeypatch.setattr(safecal.paper, "run_study", lambda *_, **__: stored)

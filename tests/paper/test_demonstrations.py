@@ -13,6 +13,7 @@ from safecal.paper import models_text, nees_demonstration, nees_text, three_mode
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "paper"
 
 
+@pytest.mark.proof
 def test_gaussian_ecd_is_nees() -> None:
     cases = nees_demonstration(n=300, seed=3)
     assert [case.d for case in cases] == [1, 1, 1, 2, 2, 2, 4, 4, 4]
@@ -30,6 +31,7 @@ def test_gaussian_ecd_is_nees() -> None:
         nees_demonstration([0])
 
 
+@pytest.mark.proof
 def test_three_models_have_three_verdicts() -> None:
     pytest.importorskip("sklearn")
     found = three_models()

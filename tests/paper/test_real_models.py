@@ -20,6 +20,7 @@ transformers = pytest.importorskip("transformers", minversion="5.0")
 pl = pytest.importorskip("polars")
 pytest.importorskip("matplotlib")
 Image = pytest.importorskip("PIL.Image")
+pytestmark = pytest.mark.extra
 
 import safecal  # noqa: E402
 from safecal.cli.paper_table2 import add_parser  # noqa: E402

@@ -49,6 +49,7 @@ def test_without_noise_the_published_sums_are_within_monte_carlo_error() -> None
         assert np.abs(cells[:, -1] - [0.0077, 0.0003, 0.0057]).max() < 0.02
 
 
+@pytest.mark.proof
 def test_the_process_behind_the_table_explains_it_and_the_text_does_not() -> None:
     both, logit = replicate_table1(200), replicate_table1(200, noise_on="logit")
     assert sum(int(within.sum()) for within in both.within) >= 97
@@ -60,7 +61,7 @@ def test_the_process_behind_the_table_explains_it_and_the_text_does_not() -> Non
     assert probability.mean[2][[0, 2], -1] == pytest.approx([0.392, 4.07], abs=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_thousand_tables() -> None:
     found = replicate_table1(1000)
     assert all(within.all() for within in found.within)

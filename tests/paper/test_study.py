@@ -87,6 +87,7 @@ def test_the_draws_are_found() -> None:
     assert matches[0].largest < 0.00005 < 0.01 < matches[1].largest
 
 
+@pytest.mark.proof
 def test_the_study_runs_and_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = (BY_NAME["as written"], BY_NAME["on both, the same noise"])
     monkeypatch.setattr(study_module, "CANDIDATES", few)
@@ -146,7 +147,7 @@ def test_the_stored_study_says_what_the_page_says(stored: Study) -> None:
     assert "np.random.seed(99)" in text
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_stored_study_comes_from_the_command(stored: Study) -> None:
     again = run_study(stored.replications, seeds=stored.seeds)
     for a, b in zip(again.scores, stored.scores, strict=True):

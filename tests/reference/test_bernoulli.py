@@ -52,7 +52,7 @@ def test_probabilities_a_few_ulp_from_one_half_are_scored_to_12_digits() -> None
     assert_exact("y_prob", HALF, oracle.bernoulli_from_probability)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_ten_thousand_random_predictions_are_scored_to_12_digits() -> None:
     rng = np.random.default_rng(3)
     assert_exact("logits", rng.uniform(-700.0, 700.0, 2500).tolist(), oracle.bernoulli_from_logit)

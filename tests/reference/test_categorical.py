@@ -82,13 +82,14 @@ def test_probabilities_are_scored_as_given_to_14_digits(classes: int, rows: int,
     assert_exact("y_prob", softmax(logits_of(classes, rows, spread)))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("form", ["logits", "y_prob"])
 def test_a_thousand_classes_are_scored_to_14_digits(form: str) -> None:
     z = np.random.default_rng(1000).normal(0.0, 3.0, (1, 1000))
     assert_exact(form, z if form == "logits" else softmax(z))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("form", ["logits", "y_prob"])
 def test_a_thousand_classes_of_any_spread_are_scored_to_14_digits(form: str, spread: float) -> None:

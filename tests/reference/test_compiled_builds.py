@@ -113,7 +113,7 @@ def run(code: str, library: Path, **environment: str) -> str:
     return found.stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_no_sanitiser_complains(tmp_path: Path) -> None:
     """Address and undefined-behaviour sanitisers, on every path of the kernel."""
     library = tmp_path / "_compiled.so"
@@ -125,7 +125,7 @@ def test_no_sanitiser_complains(tmp_path: Path) -> None:
     assert run(EVERYTHING + REFUSED, library, LD_PRELOAD=runtime, ASAN_OPTIONS="detect_leaks=0") == "clean"
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_every_processor_gives_the_same_bits(tmp_path: Path) -> None:
     """The narrowest registers, wider ones where this processor has them, and the build that picks by itself."""
     information = Path("/proc/cpuinfo")

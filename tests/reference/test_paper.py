@@ -43,6 +43,7 @@ def test_every_line_of_the_table_is_what_slow_loops_give(sigma: float) -> None:
     assert result.ecd == pytest.approx(weighted, rel=1e-11)
 
 
+@pytest.mark.proof
 def test_without_noise_the_published_sums_lie_within_the_spread_of_the_simulation() -> None:
     results = [safecal.evaluate(*simulate(0.0, seed)) for seed in range(40)]
     assert min(r.ece for r in results) < 0.0077 < max(r.ece for r in results)

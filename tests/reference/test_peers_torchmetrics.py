@@ -14,7 +14,7 @@ import safecal
 torch = pytest.importorskip("torch")
 classification = pytest.importorskip("torchmetrics.classification")
 
-pytestmark = pytest.mark.filterwarnings("default")  # theirs are not ours to mend
+pytestmark = [pytest.mark.extra, pytest.mark.filterwarnings("default")]  # their warnings are not ours to mend
 
 
 def binary(y: Any, p: Any, bins: int = 10, *, dtype: Any = None) -> float:

@@ -100,6 +100,7 @@ def test_the_simulation_of_the_paper_shows_the_ece_of_chance() -> None:
     assert 0.0077 < found.ece_quantile < 0.0120
 
 
+@pytest.mark.proof
 def test_the_null_of_ece_is_what_simulation_gives() -> None:
     rng = np.random.default_rng(5)
     p = np.concatenate([rng.beta(0.3, 0.3, 300), [0.45, 0.55]])
@@ -109,6 +110,7 @@ def test_the_null_of_ece_is_what_simulation_gives() -> None:
     assert np.mean(np.array(drawn) > found.ece_quantile) == pytest.approx(0.05, abs=0.02)
 
 
+@pytest.mark.proof
 def test_the_null_of_ece_of_the_most_likely_class_is_what_simulation_gives() -> None:
     rng = np.random.default_rng(6)
     p = rng.dirichlet([0.4] * 4, 250)
@@ -217,6 +219,7 @@ def test_spiegelhalter_of_more_classes_has_the_moments_of_the_brier_score() -> N
     assert found.statistic == pytest.approx((brier - mean) / math.sqrt(variance), rel=1e-11)
 
 
+@pytest.mark.proof
 def test_spiegelhalter_keeps_its_size() -> None:
     rng = np.random.default_rng(11)
     p = rng.beta(0.5, 0.5, 400)

@@ -10,6 +10,7 @@ from scipy import stats
 import safecal
 from safecal.inference.calibration import calibration_test
 
+pytestmark = pytest.mark.proof
 SIDES = ("overconfident", "underconfident")
 
 
@@ -36,18 +37,9 @@ def _check(law: str, n: int, repeats: int) -> None:
             assert rate >= alpha - error(alpha, repeats), rates
 
 
-@pytest.mark.parametrize(
-    ("law", "n"),
-    [("U(0, 1)", 50), ("Beta(.3, .3)", 200), ("p = .999", 200), ("10 classes", 200), ("states, d = 4", 50)],
-)
-def test_size(law: str, n: int) -> None:
-    _check(law, n, 300)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("law", LAWS)
-def test_size_in_full(law: str, n: int) -> None:
+def test_size(law: str, n: int) -> None:
     _check(law, n, 800)
 
 

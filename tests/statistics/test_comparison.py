@@ -13,6 +13,7 @@ import pytest
 import safecal
 from safecal import Comparison, compare
 
+pytestmark = pytest.mark.proof
 SD = 1.5
 SAME_NLL = 2.4636
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)

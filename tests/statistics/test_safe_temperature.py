@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.proof
 PATH = Path(__file__).resolve().parents[2] / "tools" / "validate_recalibration.py"
 ALPHA = 0.05
 
@@ -46,7 +47,6 @@ def test_safe_where_plain_is_a_coin_toss(case: object) -> None:
     assert found.price_plain < found.price_safe < 0.1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", tool.SIZES)
 @pytest.mark.parametrize("case", tool.inside(), ids=name)
 def test_the_level_holds_where_a_temperature_is_all_that_is_wrong(case: object, n: int) -> None:
@@ -54,7 +54,6 @@ def test_the_level_holds_where_a_temperature_is_all_that_is_wrong(case: object, 
     assert found.safe_over <= ALPHA + 2 * error(1000)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", tool.SIZES)
 @pytest.mark.parametrize("case", tool.outside(), ids=name)
 def test_the_rate_elsewhere_is_what_is_published(case: object, n: int) -> None:
@@ -64,7 +63,6 @@ def test_the_rate_elsewhere_is_what_is_published(case: object, n: int) -> None:
     assert tool.measure(case, n, 400).safe_over <= worst + 2 * math.sqrt(worst * (1 - worst) / 400)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", [tool.inside()[1], tool.inside()[7]], ids=name)
 def test_the_price_shrinks_with_the_rows(case: object) -> None:
     prices = [tool.measure(case, n, 200).price_safe for n in tool.SIZES]

@@ -144,7 +144,12 @@ TITLES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+DRAWN_OFTEN = {"over-confident", "ten classes", "states by group", "an unnormalised density", "impossible outcomes"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DRAWN_OFTEN else pytest.mark.proof) for name in CASES]
+)
 def test_a_dashboard_draws_everything(name: str) -> None:
     evaluation = CASES[name]()
     figure = plot.dashboard(evaluation)

@@ -23,6 +23,7 @@ from safecal.report import report_html
 from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
 
 sync_api = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.extra
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"

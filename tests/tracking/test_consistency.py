@@ -74,6 +74,7 @@ def test_the_order_of_the_rows_is_free() -> None:
     np.testing.assert_allclose(a.step_medians, b.step_medians, rtol=1e-12)
 
 
+@pytest.mark.proof
 def test_correct_filters_stay_in_the_band_and_pass_the_test_on_runs_but_not_a_pooled_one() -> None:
     rng = np.random.default_rng(2)
     pooled, by_run, inside = [], [], []

@@ -35,6 +35,18 @@ def hard() -> TrackingStudy:
     return run_tracking("hard", runs=20, seed=4, filters=["EKF", "UKF"], inflated=False)
 
 
+@pytest.fixture(scope="module")
+def few() -> TrackingStudy:
+    """A study too short to find anything, for what does not depend on the numbers."""
+    return run_tracking(runs=10, particles=500, seed=4)
+
+
+@pytest.fixture(scope="module")
+def few_hard() -> TrackingStudy:
+    return run_tracking("hard", runs=3, seed=4, filters=["EKF", "UKF"], inflated=False)
+
+
+@pytest.mark.proof
 def test_the_ekf_is_overconfident_and_the_others_are_not(study: TrackingStudy) -> None:
     found = {name: f.consistency() for name, f in study.filters.items()}
     assert 0.3 < found["EKF"].median_run < 1.3
@@ -48,6 +60,7 @@ def test_the_ekf_is_overconfident_and_the_others_are_not(study: TrackingStudy) -
     assert found["EKF"].lost == 0
 
 
+@pytest.mark.proof
 def test_the_linear_kalman_filter_stays_in_the_band(study: TrackingStudy) -> None:
     found = study.filters["KF"].consistency()
     assert found.share_inside >= 0.9
@@ -55,6 +68,7 @@ def test_the_linear_kalman_filter_stays_in_the_band(study: TrackingStudy) -> Non
     assert abs(np.mean(study.filters["KF"].nis) - 2) < 0.2
 
 
+@pytest.mark.proof
 def test_rmse_and_nis_do_not_see_it(study: TrackingStudy) -> None:
     rmse = {name: study.filters[name].rmse for name in ("EKF", "UKF", "PF")}
     assert max(rmse.values()) < 1.15 * min(rmse.values())
@@ -62,6 +76,7 @@ def test_rmse_and_nis_do_not_see_it(study: TrackingStudy) -> None:
     assert np.isnan(study.filters["PF"].nis).all()
 
 
+@pytest.mark.proof
 def test_a_gate_hides_it(study: TrackingStudy) -> None:
     ecd, kept, share = study.gated()
     assert ecd > 1.5
@@ -69,6 +84,7 @@ def test_a_gate_hides_it(study: TrackingStudy) -> None:
     assert 0.1 < share < 0.3
 
 
+@pytest.mark.proof
 def test_inflation_mends_the_ecd_of_fresh_runs_at_a_price(study: TrackingStudy) -> None:
     found = study.inflation
     assert found is not None
@@ -79,6 +95,7 @@ def test_inflation_mends_the_ecd_of_fresh_runs_at_a_price(study: TrackingStudy) 
         assert found.nll[name] < found.nll["as given"]
 
 
+@pytest.mark.proof
 def test_the_harder_setting_is_harder(hard: TrackingStudy) -> None:
     ekf, ukf = (hard.filters[name].consistency() for name in ("EKF", "UKF"))
     assert 8 < ekf.median_run < 45
@@ -88,6 +105,7 @@ def test_the_harder_setting_is_harder(hard: TrackingStudy) -> None:
     assert hard.inflation is None
 
 
+@pytest.mark.proof
 def test_each_run_has_draws_of_its_own(study: TrackingStudy) -> None:
     again = run_tracking(runs=3, particles=8000, seed=4, filters=["UKF", "PF"], inflated=False)
     for name in ("UKF", "PF"):
@@ -130,10 +148,10 @@ def unscented(run: Run) -> np.ndarray:
     return np.array(out)
 
 
-def test_stone_soups_filters_are_the_ones_that_were_meant(study: TrackingStudy) -> None:
+def test_stone_soups_filters_are_the_ones_that_were_meant(few: TrackingStudy) -> None:
     for k in range(3):
         run = simulated(SETTINGS["standard"], np.random.default_rng([4, k]))
-        np.testing.assert_allclose(study.filters["UKF"].mean[k], unscented(run), rtol=1e-9, atol=1e-7)
+        np.testing.assert_allclose(few.filters["UKF"].mean[k], unscented(run), rtol=1e-9, atol=1e-7)
 
 
 def test_particles_that_start_from_the_measurement_have_the_posterior_of_the_prior() -> None:
@@ -159,7 +177,7 @@ def test_particles_that_start_from_the_measurement_have_the_posterior_of_the_pri
     np.testing.assert_allclose(cov, spread, rtol=0.1)
 
 
-def test_the_plug_in_says_the_same_as_the_arrays(study: TrackingStudy) -> None:
+def test_the_plug_in_says_the_same_as_the_arrays(few: TrackingStudy) -> None:
     def managers() -> Any:
         for k in range(10):
             run = simulated(SETTINGS["standard"], np.random.default_rng([4, k]))
@@ -169,11 +187,12 @@ def test_the_plug_in_says_the_same_as_the_arrays(study: TrackingStudy) -> None:
             made.add_data({"tracks": {track}, "groundtruth_paths": {GroundTruthPath(states)}})
             yield made
 
-    ekf = study.filters["EKF"]
+    ekf = few.filters["EKF"]
     wanted = ((ekf.nees[:10] - 4) / 2).mean(axis=0)
     np.testing.assert_allclose(monte_carlo(managers()).steps.ecd, wanted, rtol=1e-6)
 
 
+@pytest.mark.proof
 def test_the_words(study: TrackingStudy, hard: TrackingStudy) -> None:
     text = tracking_text(study)
     assert text.startswith("Range and bearing, standard setting: 30 runs of 40 steps, 8000 particles, seed 4\n")
@@ -183,33 +202,33 @@ def test_the_words(study: TrackingStudy, hard: TrackingStudy) -> None:
     assert "SafeTemperature" not in tracking_text(hard)
 
 
-def test_the_picture(study: TrackingStudy, hard: TrackingStudy) -> None:
+def test_the_picture(few: TrackingStudy, few_hard: TrackingStudy) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
     from safecal.paper.tracking_figure import tracking_figure
 
-    figure = tracking_figure(study)
+    figure = tracking_figure(few)
     try:
         time, nees, banana = figure.axes
         ekf = next(line for line in time.get_lines() if line.get_label() == "EKF")
-        np.testing.assert_allclose(ekf.get_ydata(), study.filters["EKF"].consistency().steps.ecd)
+        np.testing.assert_allclose(ekf.get_ydata(), few.filters["EKF"].consistency().steps.ecd)
         np.testing.assert_allclose(
             next(line for line in nees.get_lines() if line.get_label() == "UKF").get_ydata(),
-            study.filters["UKF"].nees.mean(axis=0),
+            few.filters["UKF"].nees.mean(axis=0),
         )
         labels = [text.get_text() for text in banana.get_legend().get_texts()]
         assert labels == ["posterior, particles", "EKF, 95 % ellipse", "UKF, 95 % ellipse", "truth"]
         ellipse = next(line for line in banana.get_lines() if line.get_label() == "EKF, 95 % ellipse")
-        mean, cov = study.banana.gaussians["EKF"]
+        mean, cov = few.banana.gaussians["EKF"]
         gap = np.stack(ellipse.get_data(), axis=1) - mean
         square = np.einsum("ni,ij,nj->n", gap, np.linalg.inv(cov), gap)
         np.testing.assert_allclose(square, -2 * math.log(0.05), rtol=1e-6)
         figure.canvas.draw()
     finally:
         plt.close(figure)
-    small = tracking_figure(hard)
+    small = tracking_figure(few_hard)
     assert len(small.axes) == 2
     plt.close(small)
 
@@ -250,7 +269,7 @@ def test_bad_options_are_refused(options: dict, text: str) -> None:
     assert str(caught.value) == text
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_expected_numbers_of_the_standard_setting() -> None:
     study = run_tracking("standard", runs=100, particles=20_000)
     found = {name: f.consistency() for name, f in study.filters.items()}
@@ -268,7 +287,7 @@ def test_the_expected_numbers_of_the_standard_setting() -> None:
     assert study.gated()[1] == pytest.approx(-0.04, abs=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_expected_numbers_of_the_hard_setting() -> None:
     study = run_tracking("hard", runs=100, particles=20_000)
     found = {name: f.consistency() for name, f in study.filters.items()}

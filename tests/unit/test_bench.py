@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "bench"
 
 
+@pytest.mark.proof
 def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     page, results = tmp_path / "benchmarks.md", tmp_path / "cpu.json"

@@ -91,8 +91,8 @@ def test_clusters_of_copies_widen_the_interval() -> None:
     assert (wide.low, wide.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
 
 
-def test_weight_zero_is_no_row_and_scale_is_nothing() -> None:
-    w = RNG.integers(0, 3, N) / 2
+def test_weight_zero_is_no_row_and_scale_is_nothing(rng: np.random.Generator) -> None:
+    w = rng.integers(0, 3, N) / 2
     some = compare(LOUD, HONEST, sample_weight=w).nll
     few = compare(
         *(safecal.bernoulli(Y[w > 0], logits=c * LOG_ODDS[w > 0]) for c in (2, 1)), sample_weight=w[w > 0]
@@ -203,8 +203,8 @@ def test_the_largest_floats_do_not_overflow() -> None:
     assert max(map(len, repr(found).splitlines())) < 80
 
 
-def test_unnormalised_densities_have_ecd_alone() -> None:
-    x = RNG.normal(size=50)
+def test_unnormalised_densities_have_ecd_alone(rng: np.random.Generator) -> None:
+    x = rng.normal(size=50)
 
     def model(s: float) -> safecal.Predictions:
         return safecal.density(

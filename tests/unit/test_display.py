@@ -124,7 +124,7 @@ def test_one_row_is_one_row() -> None:
 
 def test_a_table_fits_80_columns() -> None:
     rng = np.random.default_rng(0)
-    n = 200_000
+    n = 10_000
     by = np.array(["x" * 60, "short"])[rng.integers(0, 2, n)]
     result = safecal.evaluate(rng.integers(0, 2, n), rng.random(n), by={"a long name of a column": by, "b": by})
     assert max(map(len, repr(result).splitlines())) <= 80

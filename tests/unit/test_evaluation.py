@@ -94,8 +94,8 @@ def test_bins_as_an_object_are_used_as_given() -> None:
     assert [s.n for s in table.summaries] == [(P < 0.1).sum(), ((P >= 0.1) & (P < 0.9)).sum(), (P >= 0.9).sum()]
 
 
-def test_groups_are_evaluated_each_by_itself() -> None:
-    by = RNG.choice(["x", "y", "z"], N)
+def test_groups_are_evaluated_each_by_itself(rng: np.random.Generator) -> None:
+    by = rng.choice(["x", "y", "z"], N)
     groups = safecal.evaluate(Y, P, by=by, sample_weight=P + 1).groups
     assert groups.name == "group"
     assert groups.keys == ("x", "y", "z")
@@ -104,8 +104,8 @@ def test_groups_are_evaluated_each_by_itself() -> None:
         assert groups[key].ecd == pytest.approx(safecal.ecd(Y[inside], P[inside], sample_weight=(P + 1)[inside]))
 
 
-def test_groups_of_several_columns_have_tuples_for_keys() -> None:
-    site, year = RNG.choice(["x", "y"], N), RNG.choice([2023, 2024], N)
+def test_groups_of_several_columns_have_tuples_for_keys(rng: np.random.Generator) -> None:
+    site, year = rng.choice(["x", "y"], N), rng.choice([2023, 2024], N)
     groups = safecal.evaluate(Y, P, by={"site": site, "year": year}).groups
     assert groups.name == "site, year"
     assert groups.keys == (("x", 2023), ("x", 2024), ("y", 2023), ("y", 2024))
@@ -113,8 +113,8 @@ def test_groups_of_several_columns_have_tuples_for_keys() -> None:
     assert groups.labels[0] == "x / 2023"
 
 
-def test_a_mapping_of_one_column_is_that_column() -> None:
-    by = RNG.choice(["x", "y"], N)
+def test_a_mapping_of_one_column_is_that_column(rng: np.random.Generator) -> None:
+    by = rng.choice(["x", "y"], N)
     groups = safecal.evaluate(Y, P, by={"site": by}).groups
     assert groups.name == "site"
     assert groups.keys == ("x", "y")

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import safecal
@@ -29,14 +29,12 @@ EXCESS = st.lists(
 ).map(np.array)
 
 
-@settings(max_examples=60)
 @given(EXCESS, EXCESS)
 def test_histograms_merge(a: np.ndarray, b: np.ndarray) -> None:
     assert _close(_of(a) + _of(b), _of(np.concatenate([a, b])))
     assert _of(a) + Histogram() == _of(a) == Histogram() + _of(a)
 
 
-@settings(max_examples=60)
 @given(EXCESS)
 def test_every_row_is_in_one_cell(excess: np.ndarray) -> None:
     found = _of(excess)
@@ -46,7 +44,6 @@ def test_every_row_is_in_one_cell(excess: np.ndarray) -> None:
     assert Histogram.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
 
 
-@settings(max_examples=100)
 @given(EXCESS.filter(lambda x: len(x) % 2 == 1 and np.abs(x).max() < 1e4))
 def test_the_median_to_its_resolution(excess: np.ndarray) -> None:
     exact = float(np.median(excess))

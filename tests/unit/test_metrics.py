@@ -50,12 +50,12 @@ def test_ece_by_hand_and_its_sides() -> None:
     assert sum(parts) == pytest.approx(safecal.ece(Y, P), rel=1e-12)
 
 
-def test_nees_in_each_form_of_the_spread() -> None:
-    x, m = RNG.normal(0, 1, (30, 3)), RNG.normal(0, 1, (30, 3))
-    factor = np.tril(RNG.normal(0, 1, (3, 3))) + 3 * np.eye(3)
+def test_nees_in_each_form_of_the_spread(rng: np.random.Generator) -> None:
+    x, m = rng.normal(0, 1, (30, 3)), rng.normal(0, 1, (30, 3))
+    factor = np.tril(rng.normal(0, 1, (3, 3))) + 3 * np.eye(3)
     cov = factor @ factor.T
     wanted = np.einsum("ni,ij,nj->n", x - m, np.linalg.inv(cov), x - m)
-    w = RNG.uniform(0.1, 1, 30)
+    w = rng.uniform(0.1, 1, 30)
     for spread in ({"cov": cov}, {"chol": factor}, {"precision": np.linalg.inv(cov)}):
         assert safecal.nees(x, m, **spread) == pytest.approx(wanted.mean(), rel=1e-9)
         assert safecal.nees(x, m, **spread, sample_weight=w) == pytest.approx(np.average(wanted, weights=w), rel=1e-9)

@@ -56,8 +56,8 @@ def test_the_empty_profile_has_no_tempered_excess() -> None:
     assert repr(Profile()) == "Profile(n=0, 33 betas from 0.0625 to 16)"
 
 
-def test_gaussian_states_ask_for_the_temperature_nees_over_d() -> None:
-    x = RNG.normal(0, 2.0, (4000, 1))
+def test_gaussian_states_ask_for_the_temperature_nees_over_d(rng: np.random.Generator) -> None:
+    x = rng.normal(0, 2.0, (4000, 1))
     profile = safecal.gaussian(x, np.zeros_like(x), std=1.0).profile()
     best = profile.betas[int(profile.log_likelihood.argmax())]
     assert abs(math.log2(best * (x**2).mean())) <= 0.125 + 1e-9

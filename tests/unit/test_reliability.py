@@ -42,10 +42,10 @@ def test_fields_are_fixed_plain_numbers() -> None:
             assert type(getattr(found, field.name)) is float, field.name
 
 
-def test_blocks_do_not_matter() -> None:
+def test_blocks_do_not_matter(rng: np.random.Generator) -> None:
     n = 70_001
-    p = RNG.random(n)
-    y = RNG.random(n) < p
+    p = rng.random(n)
+    y = rng.random(n) < p
     found = assess_reliability(safecal.bernoulli(y, p))
     assert found.ece == pytest.approx(safecal.ece(y, p), rel=1e-10)
     assert found.brier == pytest.approx(safecal.brier(y, p), rel=1e-12)
@@ -53,8 +53,8 @@ def test_blocks_do_not_matter() -> None:
     assert found.spiegelhalter.statistic == pytest.approx(np.sum((y - p) * (1 - 2 * p)) / spread, rel=1e-8)
 
 
-def test_the_scale_of_weights_does_not_matter() -> None:
-    w = RNG.exponential(size=N)
+def test_the_scale_of_weights_does_not_matter(rng: np.random.Generator) -> None:
+    w = rng.exponential(size=N)
     one, tiny = (assess_reliability(PREDICTIONS, sample_weight=c * w) for c in (1.0, 2.0**-200))
     assert one == tiny
 

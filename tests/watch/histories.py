@@ -1,6 +1,6 @@
 """Histories of watched models, at every edge, for the tests of what is shown and told."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
@@ -51,24 +51,28 @@ def watched(
     return History(monitor, tuple(points), tuple(alarms), quarantined)
 
 
+SITES = ["north", "south", "a hospital with quite a long name"]
+_MAKE: dict[str, Callable[[], History]] = {
+    "drift": lambda: watched([1.0] * 18 + [1.7] * 12, quarantined=12),
+    "quiet": lambda: watched([1.0] * 6),
+    "cautious": lambda: watched([0.5] * 12),
+    "groups": lambda: watched([1.0] * 10 + [2.0] * 4, names=SITES, rows=300),
+    "one group": lambda: _one_group(),
+    "impossible": lambda: watched([1.0] * 12, impossible_at=7),
+    "acknowledged": lambda: watched([1.0] * 10 + [2.0] * 2 + [1.0] * 20, acknowledge_at=12, windows=[None] * 32),
+    "one batch": lambda: watched([1.0]),
+    "nothing": lambda: History(Monitor()),
+    "many windows": lambda: watched([1.0] * 400, rows=20, windows=[f"{k // 2:05d}" for k in range(400)]),
+    "many groups": lambda: watched([1.0] * 3, names=[f"{k} " + "&<>" * 40 for k in range(250)], rows=2000),
+    "hostile": lambda: watched([1.0, 1.5, 1.5], names=HOSTILE, windows=HOSTILE[:3]),
+}
+CASES = tuple(_MAKE)
+
+
 @cache
-def histories() -> dict[str, History]:
-    """Return one history for each case."""
-    sites = ["north", "south", "a hospital with quite a long name"]
-    return {
-        "drift": watched([1.0] * 18 + [1.7] * 12, quarantined=12),
-        "quiet": watched([1.0] * 6),
-        "cautious": watched([0.5] * 12),
-        "groups": watched([1.0] * 10 + [2.0] * 4, names=sites, rows=300),
-        "one group": _one_group(),
-        "impossible": watched([1.0] * 12, impossible_at=7),
-        "acknowledged": watched([1.0] * 10 + [2.0] * 2 + [1.0] * 20, acknowledge_at=12, windows=[None] * 32),
-        "one batch": watched([1.0]),
-        "nothing": History(Monitor()),
-        "many windows": watched([1.0] * 400, rows=20, windows=[f"{k // 2:05d}" for k in range(400)]),
-        "many groups": watched([1.0] * 3, names=[f"{k} " + "&<>" * 40 for k in range(250)], rows=2000),
-        "hostile": watched([1.0, 1.5, 1.5], names=HOSTILE, windows=HOSTILE[:3]),
-    }
+def history_of(case: str) -> History:
+    """Return the history of a case."""
+    return _MAKE[case]()
 
 
 def _one_group() -> History:

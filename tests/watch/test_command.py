@@ -224,6 +224,7 @@ def test_standard_input(kind: str, here: Path) -> None:
     assert _rows() == 250
 
 
+@pytest.mark.proof
 def test_standard_input_with_ids(here: Path) -> None:
     rows = columns(np.random.default_rng(1), 90)
     frame = pl.DataFrame(rows).with_columns(batch=pl.Series(["x"] * 30 + ["y"] * 60))
@@ -236,6 +237,7 @@ def test_standard_input_with_ids(here: Path) -> None:
     assert _rows() == 90
 
 
+@pytest.mark.proof
 def test_garbage_on_standard_input(here: Path) -> None:
     content = text(columns(np.random.default_rng(0), 99), "jsonl") + "garbage\n"
     found = _piped(content, *COLUMNS, "--batch-rows", "50", status=4)
@@ -281,6 +283,7 @@ def test_a_watcher_at_work(here: Path, watch: Any) -> None:
         assert process.wait(30) == 130
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_stream_that_is_told_to_stop(here: Path) -> None:
     content = text(columns(np.random.default_rng(0), 150), "jsonl")
@@ -320,6 +323,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
 def test_a_disk_without_room(here: Path, watch: Any) -> None:
     _fill(here / "in", 60, rows=20)

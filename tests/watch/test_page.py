@@ -14,9 +14,8 @@ from safecal.watch.page import history_page
 from safecal.watch.page.curves import STRETCHES, thinned
 from safecal.watch.page.windows_picture import MOST, slots
 
-from .histories import HOSTILE, SCRIPT, histories
+from .histories import CASES, HOSTILE, SCRIPT, history_of
 
-CASES = tuple(histories())
 VOID = {"br", "meta", "link"}
 
 
@@ -53,7 +52,7 @@ class Reader(HTMLParser):
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_page_is_whole(case: str) -> None:
-    text = history_page(histories()[case])
+    text = history_page(history_of(case))
     page = Reader(text)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
@@ -64,7 +63,7 @@ def test_every_page_is_whole(case: str) -> None:
     assert "https:" not in text
     assert len(text.encode()) < 250_000
     created = datetime(2026, 1, 2, tzinfo=UTC)
-    assert history_page(histories()[case], created=created) == history_page(histories()[case], created=created)
+    assert history_page(history_of(case), created=created) == history_page(history_of(case), created=created)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_every_page_is_whole(case: str) -> None:
     ],
 )
 def test_the_state_in_words(case: str, title: str, tone: str, said: str) -> None:
-    text = history_page(histories()[case])
+    text = history_page(history_of(case))
     page = Reader(text)
     assert f"<title>{title}: Is this model still calibrated?</title>" in text
     assert ("body", {"class": tone}) in page.tags
@@ -90,7 +89,7 @@ def test_the_state_in_words(case: str, title: str, tone: str, said: str) -> None
 
 
 def test_since_when() -> None:
-    history = histories()["drift"]
+    history = history_of("drift")
     changed = next(raised for raised in history.alarms if raised.alarm.kind == "change")
     text = Reader(history_page(history)).text
     assert f"about row {changed.alarm.began}; that row came in window {history.monitor.window_of(7204)}" in text
@@ -99,44 +98,44 @@ def test_since_when() -> None:
 
 
 def test_the_numbers() -> None:
-    text = Reader(history_page(histories()["drift"])).text
+    text = Reader(history_page(history_of("drift"))).text
     assert "12 rows or files could not be read, and were set aside" in text
     assert "last update 2026-01-08 06:00:00 UTC" in text
     assert "2 raised so far" in text
 
 
 def test_alarms_are_marked_and_listed() -> None:
-    history = histories()["drift"]
+    history = history_of("drift")
     page = Reader(history_page(history))
     marks = [attributes for tag, attributes in page.tags if attributes.get("class") == "alarm-mark"]
     assert len(history.alarms) == 2
     assert len(marks) == 4  # each in the windows, and each in its own evidence
     assert "became over-confident" in page.text
     assert "over-confident all along" in page.text
-    assert "The alarms" not in Reader(history_page(histories()["quiet"])).text
+    assert "The alarms" not in Reader(history_page(history_of("quiet"))).text
 
 
 def test_more_alarms_than_a_page_holds() -> None:
-    history = histories()["drift"]
+    history = history_of("drift")
     text = history_page(replace(history, alarms=history.alarms * 150))
     assert text.count('scope="row" class="n"') == 200
     assert "100 earlier alarms are left out." in text
 
 
 def test_groups_worst_first() -> None:
-    history = histories()["groups"]
+    history = history_of("groups")
     text = history_page(history)
     names = re.findall(r'<tr class="beyond"><th scope="row"><bdi>(.*?)</bdi>', text)
     assert sorted(names) == sorted(history.monitor.groups)
     margins = [history.monitor.log_change(group=g) - history.monitor.threshold(group=g).log_run_length for g in names]
     assert margins == sorted(margins, reverse=True)
     assert "3 groups are over-confident by themselves" in text
-    many = history_page(histories()["many groups"])
+    many = history_page(history_of("many groups"))
     assert "50 of 250 groups are left out, none with stronger evidence than those shown." in many
 
 
 def test_infinite_evidence_is_drawn_and_said() -> None:
-    text = history_page(histories()["impossible"])
+    text = history_page(history_of("impossible"))
     assert "infinite" in Reader(text).text
     assert text.count('class="endless halo"') == 2
     assert ">∞</text>" in text
@@ -145,7 +144,7 @@ def test_infinite_evidence_is_drawn_and_said() -> None:
 
 
 def test_many_windows_are_added_up() -> None:
-    history = histories()["many windows"]
+    history = history_of("many windows")
     found, what = slots(history)
     assert what == "window"
     assert len(found) <= MOST
@@ -163,7 +162,7 @@ def test_windows_that_were_closed_are_missed() -> None:
 
 
 def test_ten_thousand_batches_are_thinned_out() -> None:
-    history = histories()["one batch"]
+    history = history_of("one batch")
     point = history.points[0]
     points = tuple(replace(point, batch=str(k), log_over=math.sin(k / 500.0), window=None) for k in range(10_000))
     text = history_page(replace(history, points=points))
@@ -185,7 +184,7 @@ def test_thinning_keeps_what_matters() -> None:
 
 
 def test_what_comes_from_the_data_is_escaped() -> None:
-    history = histories()["hostile"]
+    history = history_of("hostile")
     hostile = replace(history, points=tuple(replace(p, batch=SCRIPT) for p in history.points))
     text = history_page(hostile, title=SCRIPT)
     page = Reader(text)

@@ -15,9 +15,10 @@ import pytest
 
 from safecal.watch.page import history_page
 
-from .histories import HOSTILE, SCRIPT, histories
+from .histories import CASES, HOSTILE, SCRIPT, history_of
 
 sync_api = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.extra
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
@@ -48,7 +49,7 @@ def visit(browser: Any, tmp_path: Path) -> Open:
         faults: list[str] = []
         asked: list[str] = []
         path = tmp_path / "history.html"
-        path.write_text(history_page(histories()[case], title=SCRIPT if case == "hostile" else None), encoding="utf-8")
+        path.write_text(history_page(history_of(case), title=SCRIPT if case == "hostile" else None), encoding="utf-8")
         with browser.new_context(viewport={"width": width, "height": 800}, **options) as context:
             context.route(re.compile(r"^(?!file:)"), lambda route: route.abort())
             page = context.new_page()
@@ -65,7 +66,7 @@ def visit(browser: Any, tmp_path: Path) -> Open:
     return opened
 
 
-@pytest.mark.parametrize("case", list(histories()))
+@pytest.mark.parametrize("case", CASES)
 def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
     with visit(case, width=360) as page:
         assert page.title().startswith(f"{page.locator('h2.decision').inner_text()}: ")
@@ -91,7 +92,7 @@ def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
         assert cut == []
 
 
-@pytest.mark.parametrize("case", list(histories()))
+@pytest.mark.parametrize("case", CASES)
 def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
     if not AXE.is_file():
         pytest.skip(f"axe-core is not at {AXE}; set SAFECAL_AXE")

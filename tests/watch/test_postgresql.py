@@ -25,7 +25,7 @@ from .store_laws import LAWS, SETTINGS, taken
 
 pytest.importorskip("polars", minversion="1.38")
 psycopg = pytest.importorskip("psycopg", minversion="3.2")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.extra
 
 
 def _programs() -> Path | None:

@@ -1,0 +1,51 @@
+"""What the tests themselves keep to."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def shared_draws(text: str) -> list[int]:
+    """Return the lines at which a function uses a generator that its module made."""
+    tree = ast.parse(text)
+    made = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).endswith("default_rng")
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            own = {argument.arg for argument in node.args.args}
+            body = node.body if isinstance(node.body, list) else [node.body]
+            names = [name for part in body for name in ast.walk(part) if isinstance(name, ast.Name)]
+            own |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            found |= {name.lineno for name in names if name.id in made - own}
+    return sorted(found)
+
+
+def test_no_test_draws_from_a_generator_of_its_module() -> None:
+    """Its numbers would depend on the tests before it: `rng` is a generator of its own."""
+    for path in TESTS.rglob("*.py"):
+        assert not shared_draws(path.read_text(encoding="utf-8")), path.name
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("RNG = np.random.default_rng(0)\nX = RNG.normal()\n", []),
+        ("RNG = np.random.default_rng(0)\ndef test_x():\n    RNG.normal()\n", [3]),
+        ("RNG = default_rng(0)\nCASES = {'a': lambda: RNG.normal()}\n", [2]),
+        ("rng = np.random.default_rng(0)\ndef test_x(rng):\n    rng.normal()\n", []),
+        ("rng = np.random.default_rng(0)\ndef test_x():\n    rng = other()\n    rng.normal()\n", []),
+    ],
+)
+def test_a_shared_draw_is_seen(text: str, lines: list[int]) -> None:
+    assert shared_draws(text) == lines
