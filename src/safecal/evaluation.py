@@ -360,7 +360,7 @@ class Evaluation:
         Returns
         -------
         Evaluation
-            Equal to the one that was written, but for the names of clusters, which are not written.
+            Equal to the one that was written. The names of clusters are not written.
         """
         content = documents.body("evaluation", document, ("limits", *_PARTS))
         parts: dict[str, Any] = {

@@ -181,7 +181,7 @@ def made(library: str, dtype: str, z: np.ndarray) -> Any:
     return jax.nn.softmax(jax.numpy.asarray(z.astype(np.float32)).astype(dtype), axis=-1)
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 @pytest.mark.parametrize(("library", "dtype"), PASSES)
 def test_which_softmaxes_pass(library: str, dtype: str) -> None:
     """As in the table above; a thousand classes in float16 lie on the edge, and are left to it."""
@@ -194,7 +194,7 @@ def test_which_softmaxes_pass(library: str, dtype: str) -> None:
             assert any(found), classes
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_bfloat16_is_read_as_the_float32_that_it_is(library: str) -> None:
     z = np.random.default_rng(0).normal(0, 2, (50, 2))
@@ -205,7 +205,7 @@ def test_bfloat16_is_read_as_the_float32_that_it_is(library: str) -> None:
     assert safecal.evaluate(y, logits=p) == safecal.evaluate(y, logits=wide)
 
 
-@pytest.mark.slow
+@pytest.mark.extra
 def test_the_hint_for_short_floats_names_the_dtype_and_the_method_of_the_library() -> None:
     z = np.random.default_rng(0).normal(0, 3, (100, 1000))
     for library, wide in (("torch", "y_prob.float()"), ("jax", "y_prob.astype('float32')")):

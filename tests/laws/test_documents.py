@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import safecal
-from safecal import Bins, Evaluation, Histogram, Interval, Profile, Summary, Table, TestResult, Verdict
+from safecal import Bins, Evaluation, Histogram, Interval, Limits, Profile, Summary, Table, Tally, TestResult, Verdict
+from safecal._sums.cells import Cells, WeightedCells
+from safecal._sums.clusters import Clusters
+from safecal._sums.nodes import Nodes
 from safecal.errors import DocumentError, MergeError
-from safecal.inference.curves import Curve
-from safecal.inference.intervals import Bounds
 
 from .cases import BINS, FAMILIES, FIRST, FIRST_CLASSIFIERS, examples, rows_of, size, weights_of
 
@@ -103,7 +104,7 @@ def test_evaluations_and_tables_of_bins_make_the_round_trip(name: str, data: st.
         assert Table.from_dict(_again(evaluation.bins.to_dict())) == evaluation.bins, rule
         assert Bins.from_dict(_again(evaluation.bins.bins.to_dict())) == evaluation.bins.bins, rule
         assert document["metrics"]["ecd"] == ("inf" if math.isinf(evaluation.ecd) else evaluation.ecd)
-        _part("table").validate(document["bins"])
+        _part("table").validate(document["tally"]["bins"])
 
 
 @pytest.mark.parametrize("name", ["gaussian cov", "density"])
@@ -163,8 +164,8 @@ def test_evaluations_at_the_edge_make_the_round_trip(edge: str) -> None:
     assert again == evaluation
     assert repr(again) == repr(evaluation)
     assert _again(again.to_dict()) == document
-    for part, kind in (("verdict", "verdict"), ("test", "test"), ("bounds", "bounds"), ("histogram", "histogram")):
-        _part(kind).validate(document[part])
+    for part in ("verdict", "test", "tally", "limits"):
+        _part(part).validate(document[part])
 
 
 def test_temperatures_at_the_edge_are_written() -> None:
@@ -177,8 +178,9 @@ def test_temperatures_at_the_edge_are_written() -> None:
 
 def test_the_schema_is_strict() -> None:
     document = EDGES["clusters"]().to_dict()
-    parts = [document, *(document[name] for name in ("verdict", "test", "bounds", "histogram", "summary", "bins"))]
-    parts += [document["verdict"]["ecd"], document["bounds"]["ecd_low"], document["metrics"], document["reliability"]]
+    parts = [document, *(document[name] for name in ("verdict", "test", "tally", "limits", "interval", "metrics"))]
+    parts += [document["tally"][name] for name in ("summary", "bins", "spectrum", "clusters")]
+    parts += [document["verdict"]["ecd"], document["reliability"]]
     for part in parts:
         part["surprise"] = 1
         assert not VALIDATOR.is_valid(document), part
@@ -194,10 +196,14 @@ _EVALUATION = safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9], by=["a", "b", "a"])
 
 OBJECTS = {
     "bins": Bins.uniform(3),
-    "bounds": _EVALUATION.bounds,
-    "curve": Curve((0.0, 1.0), (0.5, math.inf)),
+    "cells": _EVALUATION.tally.spectrum,
+    "clusters": safecal.bernoulli([0, 1], [0.3, 0.8]).tally(cluster=["a", "b"]).clusters,
     "evaluation": _EVALUATION,
     "histogram": _EVALUATION.histogram,
+    "limits": Limits(),
+    "nodes": safecal.categorical([0, 1], [[0.3, 0.7], [0.2, 0.8]]).tally().spectrum,
+    "tally": _EVALUATION.tally,
+    "weighted_cells": safecal.bernoulli([0, 1], [0.3, 0.8]).tally(sample_weight=[1.0, 2.0]).spectrum,
     "interval": Interval(0.1, -math.inf, math.inf, 0.9, "none"),
     "test": _EVALUATION.test,
     "verdict": _EVALUATION.verdict,
@@ -209,7 +215,7 @@ OBJECTS = {
 
 def test_every_kind_has_its_class() -> None:
     classes = {type(value) for value in OBJECTS.values()}
-    assert classes >= {Bounds, Curve, Histogram, Interval, TestResult, Verdict}
+    assert classes >= {Cells, Clusters, Histogram, Interval, Limits, Nodes, Tally, TestResult, Verdict, WeightedCells}
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
@@ -224,18 +230,19 @@ def test_a_document_of_another_kind_is_refused(kind: str, other: str | None) -> 
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 3, "1", None])
 def test_a_document_of_another_version_is_refused(kind: str, version: object) -> None:
+    written = OBJECTS[kind].to_dict()["version"]
     with pytest.raises(DocumentError) as caught:
         type(OBJECTS[kind]).from_dict(OBJECTS[kind].to_dict() | {"version": version})
     assert str(caught.value) == (
-        f"`document` must be of version 1; got {version!r}.\n\n"
+        f"`document` must be of version {written}; got {version!r}.\n\n"
         "Hint: it was written by another release of safecal; read it with that one."
     )
 
 
 def _required() -> list[tuple[str, str]]:
-    derived = {"n", "metrics", "verdict"}  # what an evaluation computes anew is not needed to read it
+    derived = {"n", "metrics", "family"}  # what an evaluation computes anew is not needed to read it
     names = {kind: [k for k in value.to_dict() if k not in ("kind", "version")] for kind, value in OBJECTS.items()}
     return [(k, n) for k, found in names.items() for n in found if not (k == "evaluation" and n in derived)]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray
-from ..errors import DocumentError
+from ..errors import DocumentError, MergeError
 
 __all__ = ["Clusters", "NEAR"]
 
@@ -30,14 +30,14 @@ class Clusters:
 
     Attributes
     ----------
-    keys : tuple
-        The clusters.
+    keys : tuple or None
+        The clusters; None when they were read from a document, which does not name them.
     sums : ndarray of shape (clusters, 6)
         Of each the sums of ``w`` times the excess, of ``w``, of ``w**2`` times its variance, and of ``w`` times the
         surprise expected at beta = 1/2, 1 and 2; NaN where the family has none.
     """
 
-    keys: tuple[Hashable, ...]
+    keys: tuple[Hashable, ...] | None
     sums: FloatArray
 
     @property
@@ -46,17 +46,21 @@ class Clusters:
         return _Columns(self.sums[:, 0], self.sums[:, 1], self.sums[:, 2], self.sums[:, 3:].T)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.sums)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Clusters):
             return NotImplemented
+        if self.keys is None or other.keys is None:
+            raise MergeError(
+                "clusters must have names to be merged; documents do not hold them.\n\n"
+                "Hint: add up the tallies before you write them."
+            )
         return type(self)(*merged((self.keys, other.keys), (self.sums, other.sums)))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Clusters):
-            return False
-        return self.keys == other.keys and np.array_equal(self.sums, other.sums, equal_nan=True)
+        """Compare the sums; names may be unknown."""
+        return isinstance(other, Clusters) and np.array_equal(self.sums, other.sums, equal_nan=True)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -71,14 +75,14 @@ class Clusters:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote; clusters are numbered."""
+        """Read a document that `to_dict` wrote."""
         content = documents.body("clusters", document, ("sums",))
         try:
             rows = [[np.nan if x is None else float(x) for x in row] for row in content["sums"]]
             sums = np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
         except (TypeError, ValueError) as error:
             raise DocumentError("`document` must hold the sums of clusters; this one is damaged.") from error
-        return cls(tuple(range(len(rows))), sums)
+        return cls(None, sums)
 
 
 def merged(keys: Sequence[tuple[Hashable, ...]], sums: Sequence[FloatArray]) -> tuple[tuple[Hashable, ...], FloatArray]:

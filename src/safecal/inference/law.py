@@ -125,7 +125,8 @@ class Law(ABC):
         if not 0.0 < self.beta < math.inf:
             return 1.0
         at = self.at(self.beta)
-        return max(score, 0.1) * math.sqrt(at.variance) / (at.information * self.beta)
+        slope = at.information * self.beta
+        return max(score, 0.1) * math.sqrt(at.variance) / slope if slope > 0.0 else 1.0
 
 
 def solve(law: Law, seen: float, low: float, high: float) -> float:

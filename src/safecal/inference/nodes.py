@@ -58,11 +58,11 @@ class NodesLaw(Law):
             raise UnavailableError("the log-partition function is not available.")
         here = _around(there, NODES.index(1.0))
         self._x, sums = _X[here], nodes.sums[here]
-        self._pieces = _polynomials(self._x, sums[:, :4], nodes.classes)
+        at_one = nodes.sums[NODES.index(1.0)]
+        self._flat = not at_one[2] > 0.0  # every prediction is a toss or a certainty
+        self._pieces = [] if self._flat else _polynomials(self._x, sums[:, :4], nodes.classes)
         with np.errstate(divide="ignore", invalid="ignore"):
             self._ratios = [np.nan_to_num(sums[:, a] / sums[:, b], nan=1.0) for a, b in ((4, 2), (5, 3))]
-        at_one = nodes.sums[NODES.index(1.0)]
-        self._flat = not at_one[2] > 0.0
         one = Tilt(at_one[0], -at_one[1], at_one[2], at_one[4], -at_one[5])
         seen = excess + one.mean
         if nodes.classes:
