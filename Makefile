@@ -8,7 +8,7 @@ JOBS   ?= auto
 AXE    := $(VENV)/npm/node_modules/axe-core/axe.min.js
 
 PIP    := $(VENV)/bin/python -m pip --disable-pip-version-check
-PYTEST := $(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal
+PYTEST := $(VENV)/bin/python -m pytest -n $(JOBS)
 
 # pip reads these two, also for the environments in which it builds the package.
 export PIP_CONSTRAINT := constraints/ci.txt
@@ -36,7 +36,7 @@ test-all: $(VENV)/.with-test,test-all $(AXE) ## every test, none skipped, with b
 	$(PYTEST) -m "" --hypothesis-profile=proof --cov --cov-report=term --durations=20
 
 test-oldest: $(VENV)-oldest/.with-test ## the fast tests on the oldest supported numpy and scipy
-	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal
+	$(VENV)-oldest/bin/python -m pytest -n $(JOBS)
 
 lint: $(VENV)/.with-lint ## ruff, mypy and the docstrings
 	$(VENV)/bin/ruff check

@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -71,6 +72,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in _LONG_EXAMPLES:
             item.add_marker(pytest.mark.proof)
+
+
+@pytest.hookimpl(optionalhook=True)  # where pytest-xdist is not installed, no one calls it
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a module to one worker, so that its fixtures are built once.
+
+    The cells of `statistics/` share nothing, and each takes long: they are dealt out one by one, at the end.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneModuleOneWorker(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            module, _, test = nodeid.partition("::")
+            return f"{module}[{test.partition('[')[2]}" if module.startswith("tests/statistics/") else module
+
+    return OneModuleOneWorker(config, log) if config.getoption("dist") == "load" else None
 
 
 class _NoSkips:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,7 @@ def _load() -> ModuleType:
 
 
 tool = _load()
+INSIDE, OUTSIDE = tool.inside(), tool.outside()
 
 
 def error(repetitions: int) -> float:
@@ -39,38 +42,46 @@ def name(case: object) -> str:
     return f"{case.model}, {case.truth}" if isinstance(case, tool.Case) else str(case)
 
 
-@pytest.mark.parametrize("case", [tool.inside()[0], tool.inside()[-1]], ids=name)
+# A level that does not hold and is 10 % instead of 5 is beyond the limit in 99 of 100 such runs.
+REPETITIONS, LIMIT = 400, ALPHA + 2 * error(1000)
+
+
+@cache
+def measured(case: object, n: int) -> Any:
+    return tool.measure(case, n, REPETITIONS)
+
+
+@pytest.mark.parametrize("case", INSIDE, ids=name)
+def test_the_level_holds_where_a_temperature_is_all_that_is_wrong(case: object) -> None:
+    for n in tool.SIZES:
+        assert measured(case, n).safe_over <= LIMIT, n
+
+
+@pytest.mark.parametrize("case", [INSIDE[0], INSIDE[-1]], ids=name)
 def test_safe_where_plain_is_a_coin_toss(case: object) -> None:
-    found = tool.measure(case, 50, 150)
-    assert found.safe_over <= ALPHA + 2 * error(150)
+    found = measured(case, 50)
+    assert found.safe_over <= LIMIT
     assert 0.3 < found.plain_over < 0.7
     assert found.price_plain < found.price_safe < 0.1
 
 
-@pytest.mark.parametrize("n", tool.SIZES)
-@pytest.mark.parametrize("case", tool.inside(), ids=name)
-def test_the_level_holds_where_a_temperature_is_all_that_is_wrong(case: object, n: int) -> None:
-    found = tool.measure(case, n, 1000)
-    assert found.safe_over <= ALPHA + 2 * error(1000)
-
-
-@pytest.mark.parametrize("n", tool.SIZES)
-@pytest.mark.parametrize("case", tool.outside(), ids=name)
-def test_the_rate_elsewhere_is_what_is_published(case: object, n: int) -> None:
-    # No bound without assumptions exists. Rare large errors of states are the worst: few samples hold one of them.
-    assert isinstance(case, tool.Case)
-    worst = 0.40 if case.states else 0.10
-    assert tool.measure(case, n, 400).safe_over <= worst + 2 * math.sqrt(worst * (1 - worst) / 400)
-
-
-@pytest.mark.parametrize("case", [tool.inside()[1], tool.inside()[7]], ids=name)
+@pytest.mark.parametrize("case", [INSIDE[1], INSIDE[7]], ids=name)
 def test_the_price_shrinks_with_the_rows(case: object) -> None:
-    prices = [tool.measure(case, n, 200).price_safe for n in tool.SIZES]
+    prices = [measured(case, n).price_safe for n in tool.SIZES]
     assert prices == sorted(prices, reverse=True)
     assert prices[-1] < 0.004
 
 
+@pytest.mark.parametrize("n", tool.SIZES)
+@pytest.mark.parametrize("case", OUTSIDE, ids=name)
+def test_the_rate_elsewhere_is_what_is_published(case: object, n: int) -> None:
+    # No bound without assumptions exists. Rare large errors of states are the worst: few samples hold one of them.
+    assert isinstance(case, tool.Case)
+    worst = 0.40 if case.states else 0.10
+    assert tool.measure(case, n, 200).safe_over <= worst + 2 * math.sqrt(worst * (1 - worst) / 400)
+
+
 def test_the_table_has_as_many_cells_as_its_head() -> None:
-    case = tool.inside()[-1]
+    case = INSIDE[-1]
     row = tool.line(case, 50, tool.measure(case, 50, 20))
     assert row.count(" |") == tool.HEAD.count(" |")
