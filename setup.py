@@ -16,7 +16,10 @@ setup(
     ext_modules=[
         Extension(
             "safecal._kernels._compiled",
-            [f"{KERNELS}/{name}.c" for name in ("_compiled", "_binary", "_logits", "_odds", "_shares", "_sums")],
+            [
+                f"{KERNELS}/{name}.c"
+                for name in ("_compiled", "_binary", "_logits", "_odds", "_runs", "_shares", "_spectrum", "_sums")
+            ],
             depends=[f"{KERNELS}/{name}.h" for name in ("_class_rows", "_compiled", "_elementary", "_tiles")],
             extra_compile_args=FLAGS,
             optional=True,

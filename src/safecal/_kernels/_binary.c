@@ -1,193 +1,135 @@
-/* Two-outcome predictions: all sums by key in one pass.
-
-   Rows come as the pairs of `_odds.c`, and wait with others of their key; a run of them is summed in eight lanes. The
-   formulas are those of `bernoulli.py`, but for the sum of -log(1 - m): it is taken of products. */
+/* Two-outcome predictions: all sums by key in one pass. Rows wait with others of their key for a run to be full. */
 
 #include "_compiled.h"
 #include "_elementary.h"
 
-#define PER_OCTAVE_BITS 49 /* a float shifted by this many bits keeps its exponent and three digits: `histogram.py` */
-#define FLAT 0.015625      /* log-odds below which 1 - 2m loses digits */
+#include <stdlib.h>
 
-/* -log(1 - m) of several rows at once: `some` is 1 - product of (1 - m), without cancellation, `none` the product. */
-INLINE double minus_log_of(double some, double none)
+#define FEW_KEYS 16
+
+/* Add the rows of a key that wait. */
+static void add_queue(const BinaryRows *rows, BinaryWork *work, int32_t n, int32_t key)
 {
-    double rest = 1.0 - some, lost = ((1.0 - rest) - some) * (2.0 - rest);
-    return 0.0 - log_near(some < 0.5 ? rest : none, some < 0.5 ? lost : 0.0);
+    Py_ssize_t from = (Py_ssize_t)key * RUN;
+    safecal_add_run(rows, work, work->queue + from, work->queued_L + from, work->queued_weight + from, n, key);
 }
 
-typedef struct {
-    double m, M, L, residual, excess, varentropy, third, predicted, observed, wrong;
-} Row;
-
-INLINE Row row_of(double marked_m, double marked_L)
+/* Row i of a chunk takes its place. */
+INLINE void queue_up(BinaryWork *work, Py_ssize_t i, int64_t place, int logits, const double *weight)
 {
-    uint64_t a = to_bits(marked_m), b = to_bits(marked_L);
-    double m = from_bits(a & MAGNITUDE), M = 1.0 - m, L = from_bits(b & MAGNITUDE), half = 0.5 * L, z = half * half;
-    double flat = half * (1.0 - z * (1.0 / 3.0 - z * (2.0 / 15.0))), contrast = L < FLAT ? flat : M - m;
-    double wrong = flag(a), residual = wrong - m, varentropy = m * L * L * M;
-    Row row = {m, M, L, residual, residual * L, varentropy, varentropy * L * contrast, 0.0, 0.0, wrong};
-    row.predicted = magnitude(flag(b) - m);
-    row.observed = flag(a ^ b);
-    return row;
+    work->queue[place] = work->m[i];
+    if (logits)
+        work->queued_L[place] = work->L[i];
+    if (weight)
+        work->queued_weight[place] = weight[i];
 }
 
-/* Add a run of at most RUN rows to the sums of its key: m for the confidence, wrong rows for the correct ones, so that
-   the zeros that fill its last lanes change nothing. */
-FAST static void add_run(const double *restrict m, const double *restrict L, Py_ssize_t n,
-                         double (*restrict total)[LANES], double *restrict excess)
+/* Few keys: how many rows wait is counted in the bytes of two words, which stay in registers. */
+INLINE void queue_few(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n, int logits, const double *weight)
 {
-    double lanes[SUMS][LANES], some[LANES], none[LANES];
-    memset(lanes, 0, sizeof lanes);
-    EACH_LANE(lane)
-        some[lane] = 0.0, none[lane] = 1.0;
-    for (Py_ssize_t i = 0; i < n; i += LANES)
-        EACH_LANE(lane) {
-            Row row = row_of(m[i + lane], L[i + lane]);
-            double e = row.excess, e2 = e * e;
-            lanes[0][lane] += e;
-            lanes[1][lane] += e2;
-            lanes[2][lane] += e2 * e;
-            lanes[3][lane] += row.varentropy;
-            lanes[4][lane] += row.third;
-            lanes[5][lane] += row.m * row.L;
-            lanes[6][lane] += row.m;
-            lanes[7][lane] += row.wrong;
-            lanes[8][lane] += row.residual * row.residual;
-            lanes[9][lane] += row.predicted;
-            lanes[10][lane] += row.observed;
-            some[lane] += row.m * (1.0 - some[lane]);
-            none[lane] *= row.M;
-            excess[i + lane] = e;
+    uint64_t low = work->few[0], high = work->few[1];
+    for (Py_ssize_t i = 0; i < n; i++) {
+        uint64_t key = (uint64_t)work->key[i], shift = 8 * key & 63, one = 1ULL << shift, upper = 0 - (key >> 3);
+        uint64_t waiting = (((low & ~upper) | (high & upper)) >> shift) & 255;
+        queue_up(work, i, (int64_t)(key * RUN + waiting), logits, weight);
+        low += one & ~upper;
+        high += one & upper;
+        if (waiting == RUN - 1) { /* its byte is 0 again; the next one must not have the carry */
+            low -= (one & ~upper) * RUN;
+            high -= (one & upper) * RUN;
+            add_queue(rows, work, RUN, (int32_t)key);
         }
-    EACH_LANE(lane)
-        lanes[5][lane] += minus_log_of(some[lane], none[lane]);
-    for (int j = 0; j < SUMS; j++)
-        EACH_LANE(lane)
-            total[j][lane] += lanes[j][lane];
+    }
+    work->few[0] = low, work->few[1] = high;
 }
 
-/* The same with a weight for each row, which is 0 in the lanes that are filled. */
-FAST static void add_weighted(const double *restrict m, const double *restrict L, const double *restrict weight,
-                              Py_ssize_t n, double (*restrict total)[LANES], double *restrict excess)
+INLINE void queue_many(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n, int logits, const double *weight)
 {
-    double lanes[WEIGHTED_SUMS][LANES];
-    memset(lanes, 0, sizeof lanes);
-    for (Py_ssize_t i = 0; i < n; i += LANES)
-        EACH_LANE(lane) {
-            Row row = row_of(m[i + lane], L[i + lane]);
-            double w = weight[i + lane], w2 = w * w, e = row.excess, we = w * e, we2 = we * we;
-            lanes[0][lane] += we;
-            lanes[1][lane] += we2;
-            lanes[2][lane] += we2 * we;
-            lanes[3][lane] += w * row.varentropy;
-            lanes[4][lane] += w2 * w * row.third;
-            lanes[5][lane] += w * (row.m * row.L + minus_log_of(row.m, row.M));
-            lanes[6][lane] += w * row.M;
-            lanes[7][lane] += w * (1.0 - row.wrong);
-            lanes[8][lane] += w * (row.residual * row.residual);
-            lanes[9][lane] += w * row.predicted;
-            lanes[10][lane] += w * row.observed;
-            lanes[11][lane] += w;
-            lanes[12][lane] += w2;
-            lanes[13][lane] += w2 * w;
-            lanes[14][lane] += w * we;
-            lanes[15][lane] += w2 * we;
-            lanes[16][lane] += w * we2;
-            lanes[17][lane] += w2 * row.varentropy;
-            excess[i + lane] = e;
-        }
-    for (int j = 0; j < WEIGHTED_SUMS; j++)
-        EACH_LANE(lane)
-            total[j][lane] += lanes[j][lane];
-}
-
-/* Number the cells of a histogram. */
-FAST static void to_cells(const double *restrict excess, int32_t n, int32_t zero, int32_t side, int32_t *restrict cell)
-{
-    for (int32_t i = 0; i < n; i++) {
-        uint64_t bits = to_bits(excess[i]);
-        int32_t step = (int32_t)((bits & MAGNITUDE) >> PER_OCTAVE_BITS) - zero, back = (int32_t)(bits >> 63);
-        step = step < 0 ? 0 : step > side ? side : step;
-        cell[i] = side + (step ^ -back) + back;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int32_t key = work->key[i], waiting = work->many[key], full = waiting == RUN - 1;
+        queue_up(work, i, (int64_t)key * RUN + waiting, logits, weight);
+        work->many[key] = full ? 0 : waiting + 1;
+        if (full)
+            add_queue(rows, work, RUN, key);
     }
 }
 
-/* Count rows and their excess in the cells. */
-static void add_cells(const BinaryRows *rows, BinaryWork *work, const double *restrict weight, int32_t n)
+INLINE void queue_rows(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n, int logits, const double *weight)
 {
-    to_cells(work->excess, n, rows->zero, rows->side, work->cell);
-    for (int32_t i = 0; i < n; i++) {
-        double w = weight ? weight[i] : 1.0, *cell = rows->cells + 2 * work->cell[i];
-        cell[0] += w;
-        cell[1] += w * work->excess[i];
-    }
-}
-
-/* Add a run of rows of one key to its sums and to the histogram. */
-static void add(const BinaryRows *rows, BinaryWork *work, double *m, double *L, double *weight, int32_t n, int32_t key)
-{
-    for (int32_t i = n; i % LANES; i++) {
-        m[i] = L[i] = 0.0;
-        if (rows->weight)
-            weight[i] = 0.0;
-    }
-    if (rows->weight)
-        add_weighted(m, L, weight, n, work->total[key], work->excess);
+    if (rows->keys <= FEW_KEYS)
+        queue_few(rows, work, n, logits, weight);
     else
-        add_run(m, L, n, work->total[key], work->excess);
-    work->count[key] += n;
-    if (rows->cells)
-        add_cells(rows, work, rows->weight ? weight : NULL, n);
+        queue_many(rows, work, n, logits, weight);
 }
 
-static inline void queue_up(const BinaryRows *rows, BinaryWork *work, int half, Py_ssize_t i)
+FAST static void queue_chunk(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n)
 {
-    int32_t key = work->key[i];
-    Queue *queue = &work->queues[half][key];
-    int32_t at = queue->n;
-    queue->m[at] = work->m[i];
-    queue->L[at] = work->L[i];
     if (rows->weight)
-        queue->weight[at] = work->weight[i];
-    queue->n = at + 1;
-    if (at == RUN - 1) {
-        add(rows, work, queue->m, queue->L, queue->weight, RUN, key);
-        queue->n = 0;
-    }
+        queue_rows(rows, work, n, rows->logits, rows->weight + at);
+    else if (rows->logits)
+        queue_rows(rows, work, n, 1, NULL);
+    else
+        queue_rows(rows, work, n, 0, NULL);
 }
 
-/* Rows of one key are added at once; others wait. The halves of a chunk do not wait for each other. */
-static void add_chunk(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n)
+static int one_key(const int32_t *key, Py_ssize_t n)
 {
-    Py_ssize_t half = n / 2;
-    if (rows->keys == 1) {
-        for (Py_ssize_t at = 0; at < n; at += RUN)
-            add(rows, work, work->m + at, work->L + at, work->weight + at, (int32_t)(n - at < RUN ? n - at : RUN), 0);
+    Py_ssize_t same = key[0] == key[n / 2];
+    while (same && same < n && key[same] == key[0])
+        same++;
+    return same == n;
+}
+
+/* Rows of one key are added at once; others wait. */
+static void add_chunk(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n)
+{
+    if (rows->keys > 1 && !one_key(work->key, n)) {
+        queue_chunk(rows, work, at, n);
         return;
     }
-    for (Py_ssize_t i = 0; i < half; i++) {
-        queue_up(rows, work, 0, i);
-        queue_up(rows, work, 1, half + i);
+    for (Py_ssize_t i = 0; i < n; i += RUN) {
+        int32_t some = (int32_t)(n - i < RUN ? n - i : RUN);
+        if (rows->weight)
+            memcpy(work->run_weight, rows->weight + at + i, (size_t)some * sizeof(double));
+        safecal_add_run(rows, work, work->m + i, work->L + i, work->run_weight, some, work->key[0]);
     }
-    if (n % 2)
-        queue_up(rows, work, 0, n - 1);
 }
 
-/* Add up the lanes. */
+static int32_t waiting_of(const BinaryRows *rows, const BinaryWork *work, int32_t key)
+{
+    return rows->keys > FEW_KEYS ? work->many[key] : (int32_t)((work->few[key >> 3] >> (8 * key & 63)) & 255);
+}
+
+static double counted(const uint64_t *lanes)
+{
+    uint64_t all = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        all += lanes[lane];
+    return (double)all;
+}
+
+/* Add the rows that wait, and add up the lanes. */
 static void finish(const BinaryRows *rows, BinaryWork *work, int32_t key)
 {
-    int columns = rows->weight ? WEIGHTED_SUMS : SUMS;
+    int columns = rows->weight ? WEIGHTED_SUMS : COLUMNS;
     double *sums = rows->sums + (columns + 2) * (Py_ssize_t)key, count;
-    for (int half = 0; half < 2; half++) {
-        Queue *queue = &work->queues[half][key];
-        if (queue->n)
-            add(rows, work, queue->m, queue->L, queue->weight, queue->n, key);
-    }
+    const double *total = work->total + (Py_ssize_t)key * WEIGHTED_SUMS * LANES;
+    const uint64_t *seen = work->seen + (Py_ssize_t)key * 2 * LANES;
+    int32_t waiting = waiting_of(rows, work, key);
+    if (waiting)
+        add_queue(rows, work, waiting, key);
     count = (double)work->count[key];
-    for (int j = 0; j < columns; j++) {
-        double *a = work->total[key][j], all = ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
-        sums[j] = !rows->weight && (j == 6 || j == 7) ? count - all : all;
+    if (rows->weight)
+        for (int j = 0; j < columns; j++)
+            sums[j] = added(total + j * LANES);
+    else {
+        for (int j = 0; j < 6; j++)
+            sums[j] = added(total + j * LANES);
+        sums[6] = count - added(total + 6 * LANES);
+        sums[7] = count - counted(seen);
+        sums[8] = added(total + 7 * LANES);
+        sums[9] = added(total + 8 * LANES);
+        sums[10] = counted(seen + LANES);
     }
     sums[columns] = (double)work->impossible[key];
     sums[columns + 1] = count;
@@ -195,21 +137,53 @@ static void finish(const BinaryRows *rows, BinaryWork *work, int32_t key)
         rows->cells[2 * rows->side] -= sums[columns]; /* as rows without excess they were counted there */
 }
 
-int64_t safecal_add_binary(const BinaryRows *rows, BinaryWork *work)
+static int64_t add_all(const BinaryRows *rows, BinaryWork *work)
 {
-    int64_t certain = 0;
-    for (int32_t k = 0; k < rows->keys; k++) {
-        memset(work->total[k], 0, sizeof work->total[k]);
-        work->count[k] = work->impossible[k] = 0;
-        work->queues[0][k].n = work->queues[1][k].n = 0;
-    }
+    if (rows->spectrum)
+        safecal_begin_spectrum(work);
     for (Py_ssize_t at = 0; at < rows->n; at += CHUNK) {
         Py_ssize_t n = rows->n - at < CHUNK ? rows->n - at : CHUNK;
-        if (!safecal_to_odds(rows, work, at, n, &certain))
+        if (!safecal_to_odds(rows, work, at, n))
             return -1;
-        add_chunk(rows, work, n);
+        add_chunk(rows, work, at, n);
     }
     for (int32_t k = 0; k < rows->keys; k++)
         finish(rows, work, k);
+    if (rows->spectrum)
+        safecal_keep_spectrum(rows, work);
+    return work->certain;
+}
+
+/* Take so many doubles from what was allocated. */
+static double *part_of(double **free_part, size_t size)
+{
+    double *part = *free_part;
+    *free_part += size;
+    return part;
+}
+
+int64_t safecal_add_binary(const BinaryRows *rows)
+{
+    size_t keys = (size_t)rows->keys, queue = keys * RUN, work_size = (sizeof(BinaryWork) + 63) / 64 * 8;
+    size_t sums = keys * (WEIGHTED_SUMS + 2) * LANES, spectrum = rows->spectrum ? (KINDS + 1) * MOMENTS : 0;
+    size_t size = 8 + work_size + spectrum + sums + 3 * queue;
+    double *all = malloc(size * sizeof *all), *free_part = all;
+    BinaryWork *work;
+    int64_t certain;
+    if (!all)
+        return -2;
+    while ((uintptr_t)free_part % 64)
+        free_part++;
+    work = (BinaryWork *)part_of(&free_part, work_size);
+    memset(work, 0, sizeof *work);
+    work->spectrum = part_of(&free_part, spectrum);
+    work->total = part_of(&free_part, keys * WEIGHTED_SUMS * LANES);
+    work->seen = (uint64_t *)part_of(&free_part, keys * 2 * LANES);
+    memset(work->spectrum, 0, (spectrum + sums) * sizeof(double));
+    work->queue = part_of(&free_part, queue);
+    work->queued_L = part_of(&free_part, queue);
+    work->queued_weight = part_of(&free_part, queue);
+    certain = add_all(rows, work);
+    free(all);
     return certain;
 }

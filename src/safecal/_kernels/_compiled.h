@@ -13,42 +13,65 @@
 
 #define CHUNK 1024
 #define LANES 8
-#define RUN 128 /* rows summed together: a lane has 16 of them, and 2**-16 is far from 0 */
-#define SUMS 11
+#define RUN 256 /* rows summed together: a lane has 32 of them, and 2**-32 is far from 0 */
+#define SUMS 9
+#define COLUMNS 11 /* the sums and two counts */
 #define WEIGHTED_SUMS 18
 #define MOST_KEYS 256
 #define SCORES 7
 
+#define CELLS 450 /* of the log-odds, as in `cells.py`; each has four kinds of rows, by wrong and by positive */
+#define MOMENTS 4 /* of a kind: n and the sums of d, d^2, d^3 */
+#define KINDS (4 * CELLS)
+
 typedef struct {
     const void *values;      /* probabilities, or log-odds where `logits`; floats where `single` */
-    const uint8_t *happened; /* 1 where the positive outcome did */
+    const uint8_t *happened; /* not 0 where the positive outcome did */
     const double *weight;    /* of each row; or NULL */
     const double *edges;     /* of uniform bins, of the probability or of the `confidence`; or NULL */
     const int64_t *index;    /* the key of each row; or NULL */
-    double *sums, *cells;    /* (keys, SUMS + 2 or WEIGHTED_SUMS + 2), and (2 side + 1, 2) or NULL */
+    double *sums, *cells;    /* (keys, COLUMNS + 2 or WEIGHTED_SUMS + 2), and (2 side + 1, 2) or NULL */
+    double *spectrum;        /* (KINDS, MOMENTS); or NULL */
     Py_ssize_t n;
     int32_t keys, zero, side;
     int single, logits, confidence;
 } BinaryRows;
 
+/* Rows are marked: the smaller probability m of a row is at most 1/2, so the two highest bits of its float are free.
+   The sign bit is set where the less likely outcome happened, the next bit where the likelier one is the positive. */
 typedef struct {
-    int32_t n;
-    double m[RUN], L[RUN], weight[RUN];
-} Queue; /* rows of one key that wait to be summed */
-
-typedef struct {
-    double m[CHUNK], L[CHUNK], weight[CHUNK], excess[CHUNK];
+    double m[CHUNK], L[CHUNK]; /* of a chunk: marked m; the log-odds of the likelier outcome, where they were given */
     int32_t key[CHUNK], cell[RUN];
-    int64_t count[MOST_KEYS], impossible[MOST_KEYS];
-    double total[MOST_KEYS][WEIGHTED_SUMS][LANES];
-    Queue queues[2][MOST_KEYS];
+    double run_L[RUN], run_weight[RUN], excess[RUN]; /* of a run */
+    int64_t count[MOST_KEYS], impossible[MOST_KEYS], certain;
+    double *total;       /* (keys, WEIGHTED_SUMS, LANES) */
+    uint64_t *seen;      /* (keys, 2, LANES): rows that are wrong, rows whose outcome is the positive one */
+    uint64_t few[2];     /* the number of rows that wait: in bytes, where there are few keys */
+    int32_t many[MOST_KEYS];
+    double *queue, *queued_L, *queued_weight; /* (keys, RUN) */
+    double *spectrum;    /* (KINDS + 1, MOMENTS) of the latest rows; certain ones are in no cell, and come last */
+    double centre[CELLS + 1];
+    int32_t in_spectrum; /* how many the latest rows are */
 } BinaryWork;
 
-/* Fill m, L, weight and key of a chunk of n rows; return 0 where a row is not for the formulas. */
-int safecal_to_odds(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n, int64_t *certain);
+/* Fill m, L and key of a chunk of n rows; return 0 where a row is not for the formulas. */
+int safecal_to_odds(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n);
 
-/* Add all rows; return the number of certain ones, or -1 where a row is not for the formulas. */
-int64_t safecal_add_binary(const BinaryRows *rows, BinaryWork *work);
+/* The log-odds of marked rows, up to the next multiple of LANES; 0 where m is 0. */
+void safecal_log_odds(const double *marked, Py_ssize_t n, double *L);
+
+/* Add a run of rows of one key to its sums, to the histogram and to the spectrum; up to the next multiple of LANES, the
+   columns are filled with zeros. */
+void safecal_add_run(const BinaryRows *rows, BinaryWork *work, double *m, double *L, double *weight, int32_t n,
+                     int32_t key);
+
+/* The spectrum: begin, add marked rows, and put the sums of the latest rows into the result. */
+void safecal_begin_spectrum(BinaryWork *work);
+void safecal_add_spectrum(const BinaryRows *rows, BinaryWork *work, const double *marked, const double *L, int32_t n);
+void safecal_keep_spectrum(const BinaryRows *rows, BinaryWork *work);
+
+/* Add all rows; return the number of certain ones, -1 where a row is not for the formulas, -2 without memory. */
+int64_t safecal_add_binary(const BinaryRows *rows);
 
 typedef struct {
     const void *values; /* (n, classes) logits or probabilities; floats where `single` */

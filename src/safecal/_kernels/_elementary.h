@@ -41,6 +41,7 @@
 
 #define SIGN 0x8000000000000000ULL
 #define MAGNITUDE (~SIGN) /* every bit of a float but its sign */
+#define POSITIVE (SIGN >> 1)
 
 INLINE double from_bits(uint64_t bits)
 {
@@ -61,10 +62,16 @@ INLINE double magnitude(double value)
     return from_bits(to_bits(value) & MAGNITUDE);
 }
 
-/* 1 where the sign bit is set, 0 elsewhere. */
-INLINE double flag(uint64_t bits)
+/* The smaller probability of a marked row. */
+INLINE double unmarked(double m)
 {
-    return 0.5 - 0.5 * from_bits((bits & SIGN) | 0x3ff0000000000000ULL);
+    return from_bits(to_bits(m) & ~(SIGN | POSITIVE));
+}
+
+/* The sum of the lanes. */
+INLINE double added(const double *a)
+{
+    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
 }
 
 /* One of several floats or doubles, as a double. */

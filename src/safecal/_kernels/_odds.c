@@ -1,5 +1,4 @@
-/* Two-outcome predictions as pairs of numbers: the smaller probability m, with its sign bit set where the less likely
-   outcome happened, and the log-odds L of the larger one, with its sign bit set where that is the positive outcome. */
+/* Two-outcome predictions as marked rows (see `_compiled.h`), their log-odds and their keys. */
 
 #include "_compiled.h"
 #include "_elementary.h"
@@ -31,114 +30,102 @@ INLINE double log_odds(double m, double s)
     return k * ln2 + (twice + twice * tail);
 }
 
-/* Count the certain and the impossible rows: m is 0, and where the other outcome did not happen, what happened had no
-   probability. Return 0 where m is too small for the formulas. */
-INLINE int usable(const void *p, int single, const uint8_t *restrict happened, Py_ssize_t n, int64_t *certain,
-                  int64_t *impossible)
+FAST void safecal_log_odds(const double *restrict marked, Py_ssize_t n, double *restrict L)
 {
-    double bad[LANES] = {0.0}, any = 0.0;
-    Py_ssize_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        EACH_LANE(lane) {
-            double a = value_at(p, single, i + lane), b = 1.0 - a, m = a < b ? a : b;
-            bad[lane] += m >= TINY ? 0.0 : 1.0;
-        }
-    for (int lane = 0; lane < LANES; lane++)
-        any += bad[lane];
-    for (i = any > 0.0 ? 0 : i; i < n; i++) {
-        double a = value_at(p, single, i), b = 1.0 - a, m = a < b ? a : b;
-        if (!(m >= TINY) && m != 0.0)
-            return 0;
-        *certain += m == 0.0;
-        *impossible += m == 0.0 && a != (double)happened[i];
-    }
-    return 1;
-}
-
-INLINE void from_probabilities(const void *p, int single, Py_ssize_t n, double *restrict m, double *restrict L)
-{
-    for (Py_ssize_t i = 0; i < n; i++) {
-        double a = value_at(p, single, i), b = 1.0 - a, least = a < b ? a : b;
-        m[i] = least;
-        L[i] = small_part(least);
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        double a = value_at(p, single, i);
-        L[i] = from_bits(to_bits(log_odds(m[i], L[i])) | (to_bits(0.5 - a) & SIGN));
-    }
-}
-
-/* Tell whether every log-odds is finite. */
-INLINE int all_finite(const void *logits, int single, Py_ssize_t n)
-{
-    double bad[LANES] = {0.0}, any = 0.0;
-    Py_ssize_t i = 0;
-    for (; i + LANES <= n; i += LANES)
+    for (Py_ssize_t i = 0; i < n; i += LANES)
         EACH_LANE(lane)
-            bad[lane] += magnitude(value_at(logits, single, i + lane)) <= LARGE ? 0.0 : 1.0;
-    for (; i < n; i++)
-        any += magnitude(value_at(logits, single, i)) <= LARGE ? 0.0 : 1.0;
-    for (int lane = 0; lane < LANES; lane++)
-        any += bad[lane];
-    return any == 0.0;
-}
-
-INLINE void from_logits(const void *logits, int single, Py_ssize_t n, double *restrict m, double *restrict L)
-{
-    for (Py_ssize_t i = 0; i < n; i++) {
-        double logit = value_at(logits, single, i), size = magnitude(logit);
-        double t = exp_of(size < -LEAST ? -size : LEAST);
-        m[i] = t / (1.0 + t);
-        L[i] = from_bits(to_bits(size) | (to_bits(0.0 - logit) & SIGN));
-    }
-}
-
-/* Set the sign bit of m where the less likely outcome happened. */
-INLINE void mark(double *restrict m, const double *restrict L, const uint8_t *restrict happened, Py_ssize_t n)
-{
-    for (Py_ssize_t i = 0; i < n; i++)
-        m[i] = from_bits(to_bits(m[i]) | ((to_bits(L[i]) & SIGN) ^ ((uint64_t)happened[i] << 63)));
-}
-
-/* Count the impossible rows of each key, and let nothing of theirs but the row be summed. */
-static void set_apart(BinaryWork *work, Py_ssize_t n, int one_key)
-{
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (to_bits(work->m[i]) == SIGN) {
-            work->L[i] = from_bits(to_bits(work->L[i]) & SIGN);
-            work->impossible[one_key ? 0 : work->key[i]]++;
-        }
-}
-
-/* Number the bin of each row: [a, b), the last one closed. Next to an edge the quotient can miss by one; there the
-   edges decide. */
-INLINE void to_bins(const double *restrict m, const double *restrict L, Py_ssize_t n, int confidence,
-                    const double *restrict edges, int32_t bins, double *restrict value, int32_t *restrict key)
-{
-    const double whole = 4503599627370496.0; /* 2**52: a sum with it has no digits behind the point */
-    double first = edges[0], scale = bins / (edges[bins] - edges[0]), last = bins - 1, nearest[LANES];
-    uint64_t up = confidence ? SIGN : 0;
-    int near = 0;
-    EACH_LANE(lane)
-        nearest[lane] = 1.0;
+            L[i + lane] = small_part(unmarked(marked[i + lane]));
     for (Py_ssize_t i = 0; i < n; i += LANES)
         EACH_LANE(lane) {
-            double v = magnitude(flag(to_bits(L[i + lane]) | up) - m[i + lane]), scaled = (v - first) * scale;
-            double off = magnitude(scaled - ((scaled + whole) - whole));
-            value[i + lane] = v;
-            nearest[lane] = off < nearest[lane] ? off : nearest[lane];
-            scaled = scaled < last ? scaled : last;
-            key[i + lane] = (int32_t)(scaled > 0.0 ? scaled : 0.0);
+            double m = unmarked(marked[i + lane]), logs = log_odds(m, L[i + lane]);
+            L[i + lane] = m > 0.0 ? logs : 0.0;
         }
-    for (int lane = 0; lane < LANES; lane++)
-        near |= nearest[lane] < 1e-9 * bins;
-    if (!near)
-        return;
+}
+
+enum { NO_BINS, BY_PROBABILITY, BY_CONFIDENCE };
+
+typedef struct {
+    double first, scale, last, near;
+} Bins;
+
+/* What is seen of a chunk: a row that is not for the formulas, a row next to an edge of the bins. */
+typedef struct {
+    uint64_t bad, near;
+} Seen;
+
+/* Fill m, marked where the positive outcome is the likelier, L of log-odds, and the bins: [a, b), the last one closed.
+   Next to an edge the quotient can miss by one. */
+INLINE Seen fill(const void *values, int single, int logits, int by, Bins bins, Py_ssize_t n, double *restrict m,
+                 double *restrict L, int32_t *restrict key)
+{
+    const double whole = 4503599627370496.0; /* 2**52: a sum with it has no digits behind the point */
+    uint64_t bad = 0, near = 0;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int32_t k = key[i];
-        k -= (value[i] < edges[k]) & (k > 0);
-        k += (value[i] >= edges[k + 1]) & (k < bins - 1);
-        key[i] = k;
+        double given = value_at(values, single, i), size = magnitude(given), least, value, off;
+        uint64_t positive = to_bits((logits ? 0.0 : 0.5) - given) >> 63;
+        if (logits) {
+            double t = exp_of(size < -LEAST ? -size : LEAST);
+            least = t / (1.0 + t);
+            L[i] = size;
+            bad |= size <= LARGE ? 0 : 1;
+        } else {
+            double other = 1.0 - given;
+            least = given < other ? given : other;
+            bad |= least >= TINY ? 0 : 1;
+        }
+        m[i] = from_bits(to_bits(least) | (positive << 62));
+        if (by == NO_BINS)
+            continue;
+        value = by == BY_CONFIDENCE ? 1.0 - least : !logits ? given : positive ? 1.0 - least : least;
+        value = (value - bins.first) * bins.scale;
+        off = magnitude(value - ((value + whole) - whole));
+        near |= off < bins.near ? 1 : 0;
+        value = value < bins.last ? value : bins.last;
+        key[i] = (int32_t)(value > 0.0 ? value : 0.0);
+    }
+    return (Seen){bad, near};
+}
+
+/* Mark m where the less likely outcome happened. */
+INLINE void mark(double *restrict m, const uint8_t *restrict happened, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        uint64_t bits = to_bits(m[i]);
+        m[i] = from_bits(bits | (((bits << 1) & SIGN) ^ ((uint64_t)(happened[i] != 0) << 63)));
+    }
+}
+
+/* Count the certain rows, and the impossible ones by key: m is 0, and what happened had no probability. Return 0 where
+   m is too small for the formulas or no probability, or where an impossible row has a weight. */
+static int set_apart(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double p = value_at(rows->values, rows->single, at + i), other = 1.0 - p, m = p < other ? p : other;
+        if (m >= TINY)
+            continue;
+        if (rows->logits || m != 0.0)
+            return 0;
+        work->certain++;
+        if (to_bits(work->m[i]) & SIGN) {
+            if (rows->weight)
+                return 0;
+            work->impossible[rows->keys == 1 ? 0 : work->key[i]]++;
+        }
+    }
+    return !rows->logits;
+}
+
+/* Next to an edge the edges decide. */
+static void mend_bins(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n)
+{
+    const double *edges = rows->edges;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double m = unmarked(work->m[i]);
+        double value = rows->confidence || to_bits(work->m[i]) & POSITIVE ? 1.0 - m : m;
+        int32_t k = work->key[i];
+        k -= (value < edges[k]) & (k > 0);
+        k += (value >= edges[k + 1]) & (k < rows->keys - 1);
+        work->key[i] = k;
     }
 }
 
@@ -154,46 +141,43 @@ static int to_keys(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_s
     return 1;
 }
 
-/* Fill m and L of a chunk, and the keys; return 0 where it is none of ours. */
-INLINE int prepare(const BinaryRows *rows, int single, BinaryWork *work, Py_ssize_t at, Py_ssize_t n, int64_t *certain)
+INLINE int prepare(const BinaryRows *rows, int single, int logits, BinaryWork *work, Py_ssize_t at, Py_ssize_t n)
 {
     const void *values = (const char *)rows->values + at * (Py_ssize_t)(single ? sizeof(float) : sizeof(double));
     double *m = work->m, *L = work->L;
-    int64_t impossible = 0;
-    if (rows->logits) {
-        if (!all_finite(values, single, n))
-            return 0;
-        from_logits(values, single, n, m, L);
-    } else {
-        if (!usable(values, single, rows->happened + at, n, certain, &impossible) || (impossible && rows->weight))
-            return 0;
-        from_probabilities(values, single, n, m, L);
-    }
-    for (Py_ssize_t i = n; i % LANES; i++)
-        m[i] = L[i] = 0.0;
+    int32_t *key = work->key;
+    Bins bins = {0.0, 0.0, rows->keys - 1, 1e-9 * rows->keys};
+    Seen seen;
     if (rows->edges)
-        to_bins(m, L, n, rows->confidence, rows->edges, rows->keys, work->excess, work->key);
-    else if (rows->index && !to_keys(rows, work, at, n))
+        bins.first = rows->edges[0], bins.scale = rows->keys / (rows->edges[rows->keys] - rows->edges[0]);
+    if (!rows->edges)
+        seen = fill(values, single, logits, NO_BINS, bins, n, m, L, key);
+    else if (rows->confidence)
+        seen = fill(values, single, logits, BY_CONFIDENCE, bins, n, m, L, key);
+    else
+        seen = fill(values, single, logits, BY_PROBABILITY, bins, n, m, L, key);
+    mark(m, rows->happened + at, n);
+    if (seen.near)
+        mend_bins(rows, work, n);
+    if (rows->index && !to_keys(rows, work, at, n))
         return 0;
-    mark(m, L, rows->happened + at, n);
-    if (impossible)
-        set_apart(work, n, rows->keys == 1);
-    if (rows->weight)
-        memcpy(work->weight, rows->weight + at, (size_t)n * sizeof work->weight[0]);
-    return 1;
+    return !seen.bad || set_apart(rows, work, at, n);
 }
 
-FAST static int prepare_singles(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n, int64_t *certain)
-{
-    return prepare(rows, 1, work, at, n, certain);
-}
+#define PREPARE(name, single, logits)                                                                                  \
+    FAST static int name(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n)                        \
+    {                                                                                                                  \
+        return prepare(rows, single, logits, work, at, n);                                                             \
+    }
 
-FAST static int prepare_doubles(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n, int64_t *certain)
-{
-    return prepare(rows, 0, work, at, n, certain);
-}
+PREPARE(float_logits, 1, 1)
+PREPARE(double_logits, 0, 1)
+PREPARE(float_probabilities, 1, 0)
+PREPARE(double_probabilities, 0, 0)
 
-int safecal_to_odds(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n, int64_t *certain)
+int safecal_to_odds(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n)
 {
-    return rows->single ? prepare_singles(rows, work, at, n, certain) : prepare_doubles(rows, work, at, n, certain);
+    if (rows->logits)
+        return rows->single ? float_logits(rows, work, at, n) : double_logits(rows, work, at, n);
+    return rows->single ? float_probabilities(rows, work, at, n) : double_probabilities(rows, work, at, n);
 }

@@ -99,11 +99,6 @@ INLINE void centre(const double *restrict d, const double *restrict u, Py_ssize_
     }
 }
 
-INLINE double added(const double *a)
-{
-    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
-}
-
 /* Write the scores of at most eight rows. */
 INLINE void write_lanes(double out[SCORES][LANES], Py_ssize_t rows, Py_ssize_t n, double *restrict columns)
 {

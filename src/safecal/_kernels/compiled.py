@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._types import AnyArray, FloatArray, IndexArray
+from .cells import CELLS
 
 __all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "key_sums"]
 
@@ -38,11 +39,12 @@ _module = _loaded()
 
 
 class Sums(NamedTuple):
-    """Sums by key, by their names in `Summary`, and by cell of the excess, ``(cells, 2)``, where those were wanted."""
+    """Sums by key, by their names in `Summary`; where they were wanted, by cell of the excess and of the log-odds."""
 
     by_key: dict[str, FloatArray]
-    by_cell: FloatArray | None
+    by_cell: FloatArray | None  # (cells, 2)
     certain: int  # rows that give one outcome a probability of 0
+    spectrum: FloatArray | None = None  # as `cell_moments` gives it
 
 
 def available() -> bool:
@@ -51,8 +53,13 @@ def available() -> bool:
 
 
 def floats(values: AnyArray) -> AnyArray:
-    """Return numbers as the kernel takes them: contiguous native float32 where they are float32, else float64."""
-    return np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
+    """Return numbers as the kernel takes them: native float32 where they are float32, else float64; see `_laid_out`."""
+    return _laid_out(values, np.float32 if values.dtype == np.float32 else np.float64)
+
+
+def _laid_out(array: AnyArray, dtype: type[np.generic]) -> AnyArray:
+    """Return an array of a type, contiguous and aligned; a copy only where it is not."""
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
 def bernoulli_sums(
@@ -66,11 +73,13 @@ def bernoulli_sums(
     confidence: bool = False,
     index: IndexArray | None = None,
     cells: tuple[int, int] | None = None,
+    spectrum: bool = False,
 ) -> Sums | None:
     """Sum rows by uniform bins (``edges``), by the number of their key (``index``) or all together.
 
     ``values`` are contiguous floats or doubles, probabilities or log-odds. ``edges`` are those of the probability or of
-    the ``confidence``. ``cells`` are the first exponent and the number of cells on each side, as in `histogram`. None
+    the ``confidence``. ``cells`` are the first exponent and the number of cells on each side, as in `histogram`.
+    ``spectrum`` asks for the moments by cell of the log-odds of rows without weights, the certain ones left out. None
     where the kernel is not there, or the rows are not the common case.
     """
     if _module is None or keys > MOST_KEYS:
@@ -79,11 +88,13 @@ def bernoulli_sums(
     sums = np.empty((keys, len(names)))
     zero, side = (0, 0) if cells is None else cells
     found = None if cells is None else np.zeros((2 * side + 1, 2))
-    numbers = None if index is None else np.ascontiguousarray(index, dtype=np.int64)
-    outcomes = np.ascontiguousarray(happened, dtype=np.bool_).view(np.uint8)
+    moments = np.zeros((CELLS, 2, 2, 4)) if spectrum and weight is None else None
+    values, outcomes = floats(values), _laid_out(happened, np.bool_).view(np.uint8)
+    numbers = None if index is None else _laid_out(index, np.int64)
+    weights = None if weight is None else _laid_out(weight, np.float64)
     certain = _module.binary_sums(
-        len(values), keys, values.itemsize, logits, confidence, values, outcomes, weight, edges, numbers, sums, found,
-        zero, side,
+        len(values), keys, values.itemsize, logits, confidence, values, outcomes, weights, edges, numbers, sums, found,
+        zero, side, moments,
     )  # fmt: skip
     if certain < 0:
         return None
@@ -91,7 +102,7 @@ def bernoulli_sums(
     if weight is None:
         by_key["weight_impossible"] = by_key["n_impossible"]
         by_key["weight2"] = by_key["weight3"] = by_key["n"] - by_key["n_impossible"]
-    return Sums(by_key, found, certain)
+    return Sums(by_key, found, certain, moments)
 
 
 def class_scores(values: AnyArray, y: IndexArray, *, logits: bool) -> tuple[FloatArray, IndexArray] | None:
@@ -104,7 +115,7 @@ def class_scores(values: AnyArray, y: IndexArray, *, logits: bool) -> tuple[Floa
         return None
     n, classes = values.shape
     columns, top = np.empty((7, n)), np.empty(n, dtype=np.int64)
-    numbers = np.ascontiguousarray(y, dtype=np.int64)
+    values, numbers = floats(values), _laid_out(y, np.int64)
     fits = _module.class_scores(n, classes, values.itemsize, logits, values, numbers, columns, top)
     return (columns, top.astype(np.intp, copy=False)) if fits else None
 
@@ -114,6 +125,6 @@ def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | Non
     if _module is None or not 0 < keys <= MOST_KEYS:
         return None
     sums = np.empty(keys)
-    numbers = np.ascontiguousarray(index, dtype=np.int64)
-    done = _module.sum_by_key(len(numbers), keys, np.ascontiguousarray(column, dtype=np.float64), numbers, sums)
+    numbers = _laid_out(index, np.int64)
+    done = _module.sum_by_key(len(numbers), keys, _laid_out(column, np.float64), numbers, sums)
     return sums if done else None
