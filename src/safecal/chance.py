@@ -121,6 +121,7 @@ def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Ge
 
 
 _LAW = 128  # gaps that a sparse bin can show, around the expected one
+_FEW_VALUES = 20_000  # of a sum over bins, which are listed
 _GRID = 4096  # steps of the law of a sum over bins
 _MANY = 6  # bins from which a sum of normal gaps is a shifted gamma variable
 _HALF_NORMAL = (
@@ -157,7 +158,8 @@ def ece_of_chance(noise: FloatArray, p: FloatArray, n: FloatArray, index: IndexA
         return mean, mean
     if not sparse and len(normal) >= _MANY:
         return mean, mean + pearson3_quantile(_QUANTILE, variance, _HALF_NORMAL[2] * float((normal**3).sum()))
-    return mean, _convolved(normal, sparse, mean + 12.0 * math.sqrt(variance))
+    listed = None if len(normal) else _listed_quantile(sparse)
+    return mean, _convolved(normal, sparse, mean + 12.0 * math.sqrt(variance)) if listed is None else listed
 
 
 def _transformed(p: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -170,6 +172,20 @@ def _transformed(p: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
     mass = np.maximum(np.fft.irfft(np.exp(phase).conj(), _LAW), 0.0)
     mass[mass < 1e-12] = 0.0  # rounding, which would lie far out
     return np.abs(base + np.arange(_LAW) - expected), mass / mass.sum()
+
+
+def _listed_quantile(sparse: list[tuple[FloatArray, FloatArray]]) -> float | None:
+    """Return the quantile of a sum of absolute gaps that has few values; None where they are too many to list."""
+    support, mass = np.zeros(1), np.ones(1)
+    for sizes, chances in sparse:
+        there = chances > 0.0
+        if len(support) * int(there.sum()) > _FEW_VALUES:
+            return None
+        support = np.add.outer(support, sizes[there]).ravel()
+        mass = np.multiply.outer(mass, chances[there]).ravel()
+    order = np.argsort(support)
+    below = np.cumsum(mass[order])
+    return float(support[order][np.searchsorted(below, _QUANTILE * below[-1])])
 
 
 def _convolved(normal: FloatArray, sparse: list[tuple[FloatArray, FloatArray]], most: float) -> float:

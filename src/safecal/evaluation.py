@@ -13,21 +13,25 @@ import numpy as np
 from . import documents
 from ._checks.columns import fraction, one_cluster
 from ._checks.message import fail
+from ._types import ArrayLike
 from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
 from .errors import EmptyError, TruthError, WeightError
+from .families.predictions import Predictions
 from .histogram import Histogram
 from .inference.bounds import Bounds
-from .inference.calibration import generator
+from .inference.calibration import calibration_test, generator
 from .inference.results import Interval, TestResult
 from .inference.tested import test_of
 from .limits import Limits
-from .reliability import Reliability, reliability_of
+from .reliability import Reliability, assess_reliability, reliability_of
 from .summary import Summary
 from .table import Table
 from .tally import Tally
 from .verdict import Verdict, judge
 
 __all__ = ["Evaluation"]
+
+_FEW = 64  # rows of more than two classes whose test is left to the rows, where they are at hand
 
 
 @final
@@ -77,7 +81,8 @@ class Evaluation:
         tally: Tally,
         limits: Limits | None = None,
         *,
-        reliability: Reliability | None = None,
+        rows: Predictions | None = None,
+        sample_weight: ArrayLike | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Self:
         """Evaluate sums: the one way to an evaluation, whatever door the rows came in by.
@@ -88,8 +93,11 @@ class Evaluation:
             The sums.
         limits : Limits, optional
             The limits of the verdict, and the level of its intervals.
-        reliability : Reliability, optional
-            That of the rows, where the sums do not tell it: for weights and for more than two classes.
+        rows : Predictions, optional
+            The rows, where they are at hand, for what sums do not tell: the reliability of weighted rows and of more
+            than two classes, and the exact test of few such rows. They are not kept.
+        sample_weight : array-like of shape (n,), optional
+            Their weights.
         rng : numpy.random.Generator or int, optional
             For tails that are drawn. By default the same sums give the same answer.
 
@@ -113,10 +121,18 @@ class Evaluation:
         if tally.clusters is not None and len(tally.clusters) < 2:
             raise one_cluster(len(tally.clusters))
         tally = tally.in_order()
-        bounds = Bounds(tally, generator(rng))
+        source = generator(rng)
+        bounds = Bounds(tally, source)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
-        reliability = reliability_of(tally) if reliability is None else reliability
+        reliability = reliability_of(tally)
         test = test_of(tally, bounds.law)
+        if rows is not None and rows.discrete and (tally.weighted or tally.points is None):
+            if tally.bins is not None and tally.bins.bins is not None:
+                reliability = assess_reliability(
+                    rows, bins=tally.bins.bins, bin_on=tally.bins.name, sample_weight=sample_weight, rng=source
+                )
+            if tally.clusters is None and tally.points is None and tally.n <= _FEW:
+                test = calibration_test(rows, sample_weight=sample_weight, rng=source)
         verdict = judge(tally, interval, temperature, reliability, limits)
         return cls(
             tally=tally,

@@ -11,10 +11,8 @@ from .evaluation import Evaluation
 from .families.classifier import classifier
 from .families.predictions import Predictions
 from .histogram import Histogram
-from .inference.calibration import generator
 from .limits import Limits
 from .plan import Plan
-from .reliability import assess_reliability
 from .summary import Summary
 from .table import Table
 from .tabulate import by_bin, by_group, sweep
@@ -152,13 +150,7 @@ def evaluate_predictions(
     limits = Limits(threshold, max_temperature, level)
     plan = Plan.of(predictions, bins, bin_on, strategy)
     tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
-    source = generator(rng)
-    reliability = None
-    if plan.bins is not None and predictions.binned_by_default and (tally.weighted or tally.points is None):
-        reliability = assess_reliability(
-            predictions, bins=plan.bins, bin_on=plan.bin_on, sample_weight=sample_weight, rng=source
-        )
-    return Evaluation.of(tally, limits, reliability=reliability, rng=source)
+    return Evaluation.of(tally, limits, rows=predictions, sample_weight=sample_weight, rng=rng)
 
 
 def most_entropy(predictions: Predictions) -> float:

@@ -314,7 +314,7 @@ def _swept(
 
 def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> _Swept | None:
     """Sum a block by the compiled kernel; None where it does not serve these rows."""
-    if weight is not None or rows.stop >= 0:  # until the kernel fills the spectrum
+    if weight is not None:
         return None
     out: list[FloatArray] = []
     found: _Swept | None = None

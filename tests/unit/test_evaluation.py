@@ -150,17 +150,19 @@ def test_a_column_with_a_name_names_the_table() -> None:
 
 
 def test_an_evaluation_holds_no_raw_data() -> None:
-    fixed = {"family", "dimension", "most_entropy", "n_certain", "threshold", "max_temperature", "level"}
-    sums = {"summary", "bins", "groups", "histogram", "reliability", "test", "bounds"}
-    assert set(Evaluation.__slots__) == fixed | sums
+    results = {"reliability", "test", "interval", "temperature", "verdict"}
+    assert set(Evaluation.__slots__) == {"tally", "limits"} | results
+    sums = {"summary", "bins", "groups", "clusters", "spectrum", "spread"}
+    numbers = {"family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain"}
+    assert set(Tally.__slots__) == sums | numbers
 
 
 def test_the_fields_of_each_family() -> None:
     binary, classes, states = safecal.evaluate(Y, P), safecal.evaluate(C, logits=Z), STATES.evaluate()
     assert (binary.dimension, classes.dimension, states.dimension) == (1, 1, 2)
-    assert binary.most_entropy == pytest.approx(math.log(2))
-    assert classes.most_entropy == pytest.approx(math.log(3))
-    assert states.most_entropy == math.inf
+    assert binary.tally.most_entropy == pytest.approx(math.log(2))
+    assert classes.tally.most_entropy == pytest.approx(math.log(3))
+    assert states.tally.most_entropy == math.inf
     assert (binary.threshold, binary.max_temperature, binary.level) == (0.1, 1.5, 0.95)
     assert safecal.evaluate([1, 0, 1, 1], [1.0, 0.0, 0.5, 0.3]).n_certain == 2
     assert states.n_certain == 0
@@ -171,8 +173,11 @@ def test_the_parts_agree_with_each_other() -> None:
     assert result.interval == result.confidence_interval(0.9) == result.verdict.ecd
     assert result.temperature == result.verdict.temperature
     assert result.interval.value == pytest.approx(result.ecd, rel=1e-12)
-    assert result.test == safecal.calibration_test(safecal.bernoulli(Y, P))
-    assert result.temperature.value == safecal.implied_temperature(safecal.bernoulli(Y, P)).value
+    alone = safecal.calibration_test(safecal.bernoulli(Y, P))
+    assert result.test.p_value == pytest.approx(alone.p_value, rel=1e-6)
+    assert (result.test.method, result.test.reason) == (alone.method, alone.reason)
+    alone_t = safecal.implied_temperature(safecal.bernoulli(Y, P))
+    assert result.temperature.value == pytest.approx(alone_t.value, rel=1e-9)
     assert result.verdict == result.judge(threshold=0.2, max_temperature=2.0, level=0.9)
     assert (result.verdict.threshold, result.verdict.max_temperature, result.verdict.level) == (0.2, 2.0, 0.9)
     assert result.judge(level=0.5).level == 0.5

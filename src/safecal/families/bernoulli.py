@@ -67,6 +67,7 @@ class Bernoulli(Predictions):
         bin_on: str = "probability",
         index: IndexArray | None = None,
         cells: tuple[int, int] | None = None,
+        spectrum: bool = False,
     ) -> Sums | None:
         if self.clip is not None:
             return None
@@ -80,6 +81,7 @@ class Bernoulli(Predictions):
             confidence=bin_on == "confidence",
             index=index,
             cells=cells,
+            spectrum=spectrum,
         )
 
     def _odds(self, rows: Rows) -> tuple[FloatArray, kernel.Odds]:

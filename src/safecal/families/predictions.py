@@ -206,6 +206,7 @@ class Predictions(ABC):
         bin_on: str = "probability",
         index: IndexArray | None = None,
         cells: tuple[int, int] | None = None,
+        spectrum: bool = False,
     ) -> Sums | None:
         """Sum some rows in one compiled pass; None where there is none for them.
 
@@ -225,6 +226,8 @@ class Predictions(ABC):
             The number of the key of each row, instead.
         cells : (int, int), optional
             The cells of the histogram of the excess, where it is wanted.
+        spectrum : bool, default False
+            Whether the moments by cell of the log-odds are wanted; for rows without weights.
 
         Returns
         -------
