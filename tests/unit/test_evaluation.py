@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal import Bins, Evaluation
+from safecal import Bins, Evaluation, Tally
 
 RNG = np.random.default_rng(6)
 N = 60

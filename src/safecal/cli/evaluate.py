@@ -6,7 +6,7 @@ import sys
 import textwrap
 from dataclasses import replace
 
-from ..engines.batches import MAX_VALUES, evaluate_batches
+from ..engines.batches import evaluate_batches
 from ..evaluation import Evaluation
 from ..verdict import SAFE, UNSAFE
 from .outputs import check_outputs, command_line, write_plot
@@ -77,8 +77,4 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
 def _methods(found: Evaluation, options: argparse.Namespace) -> str:
     text = f"Methods. Interval of ECD: {found.interval.method}. Temperature: {found.temperature.method}. "
     text += f"Test: {found.test.method} ({found.test.reason})."
-    if found.n > options.max_rows:
-        text += f" From sums, because there are more than {options.max_rows} rows (--max-rows)."
-    elif "from sums" in found.interval.method:
-        text += f" From sums, because rows times classes exceed {MAX_VALUES}."
     return "\n" + textwrap.fill(text, 78)

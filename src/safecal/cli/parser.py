@@ -30,10 +30,9 @@ _EVALUATE = """examples:
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
-Files are read in one pass. Up to --max-rows rows everything is computed from the rows; beyond that, metrics and tables
-are those of all rows, the test and the interval of ECD come from their sums, and the temperature from 100 000 rows or
-more drawn at random. Memory then grows with groups and clusters alone, of which there may be a million. The output
-names the methods."""
+Files are read in one pass, and every answer comes from the sums of all rows. Up to --max-rows rows are held in memory
+as well; beyond, memory grows with groups and clusters alone, of which there may be a million. The output names the
+methods."""
 
 _COMPARE = """examples:
   safecal compare new.csv old.csv --y label --prob score

@@ -273,7 +273,10 @@ class Predictions(ABC):
         if scored.surprisal is None:
             return Spectral(None, None)
         assert isinstance(rows, slice)
-        partition = self._partition(rows)
+        try:
+            partition = self._partition(rows)
+        except UnavailableError:
+            return Spectral(None, None)
         found = np.full((len(NODES), 4, len(scored)), np.nan)
         for k, beta in enumerate(NODES):
             try:

@@ -18,6 +18,7 @@ __all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "normal_score"]
 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
+_END = 1.0 + 1e-6  # a root as near to the end of the range is at the end
 _EXACT = 1e-12  # of a root, in log beta
 _NARROW = 1e-10  # of a bound, in normal scores
 
@@ -94,7 +95,7 @@ class Law(ABC):
             return math.inf
         root = solve(self, self.seen, *self.range)
         smallest, largest = self.range
-        return 0.0 if root <= smallest else math.inf if root >= largest else root
+        return 0.0 if root <= smallest * _END else math.inf if root * _END >= largest else root
 
     def ecd(self, beta: float) -> float:
         """Return the ECD of the model if ``p_beta`` is the truth."""
