@@ -1,7 +1,7 @@
 """The sums that everything else is read off. They merge with ``+``."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self, final
 
@@ -13,7 +13,7 @@ from ._types import FloatArray, IndexArray
 from .errors import MergeError
 from .scored import Scored
 
-__all__ = ["Summary", "summaries", "summed"]
+__all__ = ["COLUMN", "Summary", "as_sums", "summaries", "summed"]
 
 
 @final
@@ -190,6 +190,7 @@ def _written(value: float | None) -> float | str | None:
 
 
 _NAMES = tuple(f.name for f in fields(Summary))
+COLUMN = {name: k for k, name in enumerate(_NAMES)}  # where each sum stands in a `summed` array
 _ALL_ROWS = ("predicted", "observed", "confidence", "correct", "brier")
 
 
@@ -276,3 +277,12 @@ def _summary(row: list[float]) -> Summary:
     values: dict[str, Any] = {name: None if x != x else x for name, x in zip(_NAMES, row, strict=True)}
     values |= {"n": int(values["n"]), "n_impossible": int(values["n_impossible"])}
     return Summary(**values)
+
+
+def as_sums(found: Sequence[Summary]) -> FloatArray:
+    """Arrange summaries as a `summed` array: absent sums are NaN, and empty rows 0."""
+    rows = [[math.nan if (x := getattr(s, name)) is None else x for name in _NAMES] if s.n else _NOTHING for s in found]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(_NAMES))
+
+
+_NOTHING = [0.0] * len(_NAMES)

@@ -14,7 +14,7 @@ from ._checks.columns import choice
 from ._types import BoolArray, FloatArray
 from .bins import Bins
 from .errors import MergeError, UnavailableError
-from .summary import Summary
+from .summary import Summary, as_sums
 
 if TYPE_CHECKING:
     from .inference.results import Interval
@@ -212,9 +212,9 @@ class Table:
         tuple of Interval
             One for each key; those whose ``low`` is above a limit are over-confident beyond it.
         """
-        from .inference.intervals import intervals_together
+        from .inference.keyed import intervals_together
 
-        return intervals_together(self.summaries, level)
+        return intervals_together(as_sums(self.summaries), level)
 
     def __repr__(self) -> str:
         from .display import table_text

@@ -91,7 +91,7 @@ UPWARD = {
     ("consistency", "Consistency.plot"): {"plot.consistency"},
     ("evaluation", "Evaluation.plot"): {"plot.dashboard"},
     ("evaluation", "Evaluation.report"): {"report"},
-    ("table", "Table.intervals"): {"inference.intervals"},
+    ("table", "Table.intervals"): {"inference.keyed"},
     ("table", "Table.__repr__"): {"display"},
     ("table", "Table._repr_html_"): {"display"},
 }

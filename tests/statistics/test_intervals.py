@@ -6,6 +6,9 @@ from models import LAWS, draw, error, true_ecd
 
 from safecal.inference.calibration import generator
 from safecal.inference.intervals import bounds, bounds_from_sums
+from safecal.inference.keyed import bounds_by_key
+from safecal.summary import as_sums
+from safecal.tabulate import by_group, tabulate
 
 LEVEL, ALPHA = 0.9, 0.05  # a two-sided interval of 90 % misses 5 % above
 
@@ -53,3 +56,26 @@ def test_the_truth_is_rarely_above_in_full(law: str, temperature: float, n: int)
     # Four standard errors here: among 42 cases one lies beyond three (9.0 % for Beta(.3, .3) at 1.5 and n = 1000, which
     # 2000 other samples put at 5.7 %).
     assert missed["temperature"] <= ALPHA + 4.0 / 3.0 * error(ALPHA, repeats), missed
+
+
+def _alarms(law: str, groups: int, n: int, repeats: int) -> dict[str, float]:
+    """Return how often some group of a calibrated model is called over-confident, or under-confident."""
+    rng = np.random.default_rng([groups, n, len(law), ord(law[0])])
+    by = np.repeat(np.arange(groups), n)
+    found = {"over": 0, "under": 0}
+    for _ in range(repeats):
+        predictions = draw(law, rng, groups * n)
+        sums = as_sums(tabulate(predictions, [by_group(predictions, by)], None)[0].summaries)
+        low, high = bounds_by_key(sums, (1.0 - LEVEL) / 2.0 / groups)
+        found["over"] += bool((low > 0.0).any())
+        found["under"] += bool((high < 0.0).any())
+    return {name: count / repeats for name, count in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("law", LAWS)
+def test_five_hundred_calibrated_groups_raise_no_more_alarms_than_one(law: str, n: int) -> None:
+    repeats = 300
+    alarms = _alarms(law, 500, n, repeats)
+    assert max(alarms.values()) <= ALPHA + error(ALPHA, repeats), alarms

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.columns import fraction, positive
 from ..evaluation import Evaluation
-from ..inference.intervals import bounds_from_sums
+from ..inference.keyed import interval_from_sums
 from ..inference.results import Interval
 from ..table import Table
 from .canvas import OVER, axes_on, direction_label, ink, legend_above, percent
@@ -124,7 +124,7 @@ class ECDDisplay(Display):
         """
         limit, level = positive(threshold, "threshold"), fraction(level, "level")
         s = table.total
-        total = bounds_from_sums(s).interval(level)
+        total = interval_from_sums(s, level)
         return cls(*_rows(table, level), total, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)
 
     def __repr__(self) -> str:
