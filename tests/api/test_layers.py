@@ -30,6 +30,7 @@ ROOMS = {
     "documents": 1,
     "files": 1,
     "scored": 2,
+    "_sums": 2,
     "summary": 2,
     "profile": 2,
     "histogram": 2,

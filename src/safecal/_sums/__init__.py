@@ -1,0 +1,1 @@
+"""Sums, and what adds them up."""
