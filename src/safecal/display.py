@@ -39,10 +39,10 @@ def number(value: float, *, signed: bool = False) -> str:
 
 
 def _row(
-    label: str, s: Summary, predicted: float, observed: float, reliability: bool, ece: float | None = None
+    label: str, n: int, ecd: float, predicted: float, observed: float, reliability: bool, ece: float | None = None
 ) -> list[str]:
     gap = observed - predicted
-    cells = [label, f"{s.n:d}"]
+    cells = [label, f"{n:d}"]
     if reliability:
         cells += [
             number(predicted),
@@ -50,7 +50,7 @@ def _row(
             number(abs(gap) if ece is None else ece),
             number(gap, signed=True),
         ]
-    return [*cells, number(s.ecd, signed=True)]
+    return [*cells, number(ecd, signed=True)]
 
 
 def _table_cells(table: Table) -> tuple[list[str], Cells, list[str]]:
@@ -58,14 +58,13 @@ def _table_cells(table: Table) -> tuple[list[str], Cells, list[str]]:
     total = table.total
     reliability = total.sum_predicted is not None
     header = [table.name, "rows", *(["predicted", "observed", "ECE", "ESCE"] if reliability else []), "ECD"]
-    predicted, observed = table.predicted.tolist(), table.observed.tolist()
-    body = [
-        _row(label, s, p, o, reliability)
-        for label, s, p, o in zip(table.labels, table.summaries, predicted, observed, strict=True)
-    ]
+    n, ecd, predicted, observed = (x.tolist() for x in (table.n, table.ecd, table.predicted, table.observed))
+    rows = zip(table.labels, n, ecd, predicted, observed, strict=True)
+    body = [_row(*row, reliability) for row in rows]
     means = (total.mean_confidence, total.accuracy) if table.top_label else (total.mean_predicted, total.mean_observed)
     ece = table.ece() if reliability else None
-    return header, body, _row("weighted sum" if table.bins else "all rows", total, *means, reliability, ece)
+    last = "weighted sum" if table.bins else "all rows"
+    return header, body, _row(last, total.n, total.ecd, *means, reliability, ece)
 
 
 def _align(rows: Sequence[Sequence[str]]) -> list[str]:

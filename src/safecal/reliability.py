@@ -226,8 +226,7 @@ def _by_bin(points: Points, table: Table, rows: FloatArray, certain: int) -> tup
 def _bin_sums(table: Table) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return rows, predicted, observed and squared residuals by bin."""
     names = ("n", *(("sum_confidence", "sum_correct") if table.top_label else ("sum_predicted", "sum_observed")))
-    columns = [[getattr(s, name) or 0.0 for s in table.summaries] for name in (*names, "sum_brier")]
-    rows, predicted, observed, residual2 = (np.array(column, dtype=np.float64) for column in columns)
+    rows, predicted, observed, residual2 = (np.nan_to_num(table.column(name)) for name in (*names, "sum_brier"))
     return rows, predicted, observed, residual2
 
 

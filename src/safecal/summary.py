@@ -1,7 +1,7 @@
 """The sums that everything else is read off. They merge with ``+``."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self, final
 
@@ -13,7 +13,19 @@ from ._types import FloatArray, IndexArray
 from .errors import MergeError
 from .scored import Scored
 
-__all__ = ["Summary", "summaries", "summed"]
+__all__ = [
+    "COLUMN",
+    "OPTIONAL",
+    "Summary",
+    "added_up",
+    "as_sums",
+    "completed",
+    "different_families",
+    "read",
+    "summaries",
+    "summed",
+    "written",
+]
 
 
 @final
@@ -92,10 +104,7 @@ class Summary:
         for name in _NAMES:
             a, b = getattr(self, name), getattr(other, name)
             if (a is None) != (b is None):
-                raise MergeError(
-                    f"summaries must come from the same family; `{name}` exists in one of the two only.\n\n"
-                    "Hint: keep summaries of classifiers, of states and of unnormalised densities apart."
-                )
+                raise different_families(name)
             merged[name] = None if a is None else a + b
         return type(self)(**merged)
 
@@ -185,11 +194,21 @@ class Summary:
         return cls(**values)
 
 
+def different_families(name: str) -> MergeError:
+    """Return the error for sums that do not add up."""
+    return MergeError(
+        f"summaries must come from the same family; `{name}` exists in one of the two only.\n\n"
+        "Hint: keep summaries of classifiers, of states and of unnormalised densities apart."
+    )
+
+
 def _written(value: float | None) -> float | str | None:
     return None if value is None else documents.number(value)
 
 
 _NAMES = tuple(f.name for f in fields(Summary))
+COLUMN = {name: k for k, name in enumerate(_NAMES)}  # where each sum stands in a `summed` array
+OPTIONAL = COLUMN["sum_entropy"]  # from here on, sums that not every family has
 _ALL_ROWS = ("predicted", "observed", "confidence", "correct", "brier")
 
 
@@ -270,9 +289,40 @@ def summaries(sums: FloatArray) -> tuple[Summary, ...]:
     return tuple(_summary(row) for row in sums.tolist())
 
 
-def _summary(row: list[float]) -> Summary:
+def _summary(row: Sequence[float]) -> Summary:
     if row[0] == 0.0:
         return Summary()
-    values: dict[str, Any] = {name: None if x != x else x for name, x in zip(_NAMES, row, strict=True)}
-    values |= {"n": int(values["n"]), "n_impossible": int(values["n_impossible"])}
-    return Summary(**values)
+    optional = (None if x != x else x for x in row[OPTIONAL:])
+    return Summary(int(row[0]), int(row[1]), *row[2:OPTIONAL], *optional)
+
+
+def added_up(sums: FloatArray) -> Summary:
+    """Add up the rows of a `summed` array."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _summary(sums.sum(axis=0).tolist())
+
+
+def as_sums(found: Sequence[Summary]) -> FloatArray:
+    """Arrange summaries as a `summed` array: absent sums are NaN, and empty rows 0."""
+    rows = [[math.nan if (x := getattr(s, name)) is None else x for name in _NAMES] if s.n else _NOTHING for s in found]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(_NAMES))
+
+
+_NOTHING = [0.0] * len(_NAMES)
+
+
+def written(sums: FloatArray) -> Iterator[dict[str, Any]]:
+    """Write each row of a `summed` array as the document of its Summary."""
+    columns: list[list[Any]] = [sums[:, k].astype(np.int64).tolist() for k in (0, 1)]
+    for column in sums.T[2:]:
+        values = column.tolist()
+        columns.append(values if np.isfinite(column).all() else [documents.number(x) for x in values])
+    for row in zip(*columns, strict=True):
+        yield documents.document("summary", dict(zip(_NAMES, row, strict=True))) if row[0] else Summary().to_dict()
+
+
+def read(found: Iterable[Mapping[str, Any]]) -> FloatArray:
+    """Read documents of summaries into the array that `written` wrote."""
+    contents = (documents.body("summary", document, _NAMES) for document in found)
+    rows = [[math.nan if (x := content[name]) is None else float(x) for name in _NAMES] for content in contents]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(_NAMES))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
 from . import documents
 from ._checks.columns import choice
-from ._types import BoolArray, FloatArray
+from ._checks.message import fail
+from ._sums.keyed import merged
+from ._types import BoolArray, FloatArray, IndexArray
 from .bins import Bins
-from .errors import MergeError, UnavailableError
-from .summary import Summary
+from .errors import MergeError, ShapeError, UnavailableError
+from .summary import COLUMN, OPTIONAL, Summary, added_up, as_sums, different_families, read, summaries, written
 
 if TYPE_CHECKING:
     from .inference.results import Interval
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["SIDES", "Table", "bin_keys"]
 
 SIDES = ("overconfident", "underconfident")
+_BLOCK = 4096  # summaries made at a time
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Summaries by key: one for each bin, or one for each group.
+    """Summaries by key: one for each bin, or one for each group. They are held as one array of sums.
 
     Attributes
     ----------
@@ -35,8 +37,9 @@ class Table:
         What the keys are: ``"probability"``, ``"confidence"`` or ``"entropy"`` for bins, else the grouping.
     keys : tuple
         For bins ``(low, high)`` pairs, for groups the values of the column (tuples for several columns).
-    summaries : tuple of Summary
-        One for each key; empty ones included, for bins.
+    sums : ndarray of shape (keys, sums)
+        The sums, one row for each key, empty ones included, for bins. The columns are the attributes of a `Summary`, in
+        their order; NaN where a sum does not exist. It cannot be written to.
     bins : Bins or None
         The bins, or None for groups.
     top_label : bool
@@ -52,9 +55,82 @@ class Table:
 
     name: str
     keys: tuple[Hashable, ...]
-    summaries: tuple[Summary, ...]
+    sums: FloatArray
     bins: Bins | None = None
     top_label: bool = False
+    _places: dict[Hashable, int] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given, wanted = np.asarray(self.sums), (len(self.keys), len(COLUMN))
+        if given.shape != wanted:
+            hint = "with a Summary for each key, use `Table.of_summaries(name, keys, summaries)`."
+            raise fail(ShapeError, "sums", f"must have the shape {wanted}", got=f"shape {given.shape}", hint=hint)
+        sums = given.astype(np.float64, copy=False)
+        empty = sums[:, 0] == 0.0
+        if empty.any():  # 0 in every column, so that it changes nothing when it is added
+            sums = np.where(empty[:, None], 0.0, sums)
+        elif sums.flags.writeable:
+            sums = sums.copy()
+        sums.flags.writeable = False
+        object.__setattr__(self, "sums", sums)
+        absent = np.isnan(sums[:, OPTIONAL:])
+        mixed = absent.any(axis=0) & ~(absent | empty[:, None]).all(axis=0)
+        if mixed.any():
+            raise different_families(_SUMS[OPTIONAL + int(mixed.argmax())])
+
+    @classmethod
+    def of_summaries(
+        cls,
+        name: str,
+        keys: Sequence[Hashable],
+        summaries: Sequence[Summary],
+        bins: Bins | None = None,
+        top_label: bool = False,
+    ) -> Self:
+        """Make a table of a Summary for each key.
+
+        Parameters
+        ----------
+        name : str
+            What the keys are.
+        keys : sequence
+            The keys, each of them once.
+        summaries : sequence of Summary
+            One for each key.
+        bins : Bins, optional
+            The bins, where the keys are bins.
+        top_label : bool, default False
+            Whether reliability compares the most likely class.
+
+        Returns
+        -------
+        Table
+            The table.
+
+        Examples
+        --------
+        >>> import safecal
+        >>> monday = safecal.bernoulli([1, 0, 1], [0.9, 0.2, 0.6]).summary()
+        >>> tuesday = safecal.bernoulli([0, 0], [0.7, 0.1]).summary()
+        >>> safecal.Table.of_summaries("day", ["monday", "tuesday"], [monday, tuesday]).total.n
+        5
+        """
+        return cls(name, tuple(keys), as_sums(summaries), bins, top_label)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), (self.name, self.keys, self.sums, self.bins, self.top_label)
+
+    def _what(self) -> tuple[str, Bins | None, bool]:
+        return self.name, self.bins, self.top_label
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        same = self._what() == other._what() and self.keys == other.keys
+        return same and np.array_equal(self.sums, other.sums, equal_nan=True)
+
+    def __hash__(self) -> int:
+        return hash((*self._what(), self.keys))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -62,48 +138,89 @@ class Table:
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self.keys)
 
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """A Summary for each key, made anew each time."""
+        return summaries(self.sums)
+
     def items(self) -> Iterator[tuple[Hashable, Summary]]:
         """Iterate over pairs of key and Summary."""
-        return zip(self.keys, self.summaries, strict=True)
+        for start in range(0, len(self), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            yield from zip(self.keys[some], summaries(self.sums[some]), strict=True)
 
     def __getitem__(self, key: Hashable) -> Summary:
-        try:
-            return self.summaries[self.keys.index(key)]
-        except ValueError:
-            raise KeyError(key) from None
+        if len(self._places) != len(self.keys):
+            self._places.update((k, place) for place, k in enumerate(self.keys))
+        place = self._places[key]
+        return summaries(self.sums[place : place + 1])[0]
+
+    def column(self, name: str) -> FloatArray:
+        """Return a sum of `Summary` by key, by its name; NaN where it does not exist."""
+        return self.sums[:, COLUMN[name]]
+
+    def _mean(self, name: str) -> FloatArray:
+        """Return the mean of a column by key; NaN where empty, or where there is no such column."""
+        weight = self.column("weight")
+        found = np.full(len(self), np.nan)
+        np.divide(self.column(name), weight, out=found, where=weight != 0.0)
+        return found
+
+    @property
+    def n(self) -> IndexArray:
+        """Rows by key."""
+        return self.column("n").astype(np.intp)
+
+    @property
+    def n_impossible(self) -> IndexArray:
+        """Rows by key whose outcome had probability zero."""
+        return self.column("n_impossible").astype(np.intp)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The keys as text."""
-        if self.bins is not None:
-            return self.bins.labels
-        return tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in self.keys)
+        return self.bins.labels if self.bins is not None else tuple(map(_label, self.keys))
+
+    def label(self, place: int) -> str:
+        """Return one of the `labels`.
+
+        Parameters
+        ----------
+        place : int
+            The place of the key in the table, counted from 0.
+
+        Returns
+        -------
+        str
+            The key as text.
+        """
+        return self.bins.labels[place] if self.bins is not None else _label(self.keys[place])
 
     @property
     def total(self) -> Summary:
         """The summary of all rows."""
-        return sum(self.summaries, Summary())
+        return added_up(self.sums)
 
     @property
     def weights(self) -> FloatArray:
         """Share of the weight in each row of the table."""
-        shares = np.array([s.weight for s in self.summaries])
-        return shares / shares.sum() if shares.sum() > 0 else shares
+        shares = self.column("weight")
+        return shares / shares.sum() if shares.sum() > 0 else shares.copy()
 
     @property
     def predicted(self) -> FloatArray:
         """Mean predicted probability by key; NaN where empty."""
-        return np.array([s.mean_confidence if self.top_label else s.mean_predicted for s in self.summaries])
+        return self._mean("sum_confidence" if self.top_label else "sum_predicted")
 
     @property
     def observed(self) -> FloatArray:
         """Share of occurrence by key; NaN where empty."""
-        return np.array([s.accuracy if self.top_label else s.mean_observed for s in self.summaries])
+        return self._mean("sum_correct" if self.top_label else "sum_observed")
 
     @property
     def ecd(self) -> FloatArray:
         """ECD by key; NaN where empty. Their weighted sum is the ECD of all rows, whatever the bins."""
-        return np.array([s.ecd for s in self.summaries])
+        return np.where(self.column("weight_impossible") > 0.0, np.inf, self._mean("sum_excess"))
 
     @property
     def gaps(self) -> FloatArray:
@@ -111,7 +228,7 @@ class Table:
         return self.observed - self.predicted
 
     def _reliability(self) -> FloatArray:
-        if any(s.n and s.sum_predicted is None for s in self.summaries):
+        if np.isnan(self.column("sum_predicted")).any():
             raise UnavailableError("ECE and ESCE compare probabilities of classes; these predictions have none.")
         return np.nan_to_num(self.gaps * self.weights)
 
@@ -150,15 +267,14 @@ class Table:
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Table):
             return NotImplemented
-        if (self.name, self.bins, self.top_label) != (other.name, other.bins, other.top_label):
+        if self._what() != other._what():
             raise MergeError(
                 "tables must have the same bins or the same grouping; these two do not.\n\n"
                 "Hint: take the bins from one of them: `bins=table.bins`."
             )
-        merged = dict(self.items())
-        for key, summary in other.items():
-            merged[key] = merged.get(key, Summary()) + summary
-        return type(self)(self.name, tuple(merged), tuple(merged.values()), self.bins, self.top_label)
+        _same_family(self.sums, other.sums)
+        keys, sums = merged(self.keys, self.sums, other.keys, other.sums)
+        return type(self)(self.name, keys, _frozen(sums), self.bins, self.top_label)
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # so that sum() works
@@ -178,14 +294,16 @@ class Table:
         """
         if self.bins is not None:
             return self
-        ecd = self.ecd.tolist()
-        order = sorted(range(len(self)), key=lambda k: (math.isnan(ecd[k]), -ecd[k]))[:most]
-        keys = tuple(self.keys[k] for k in order)
-        return type(self)(self.name, keys, tuple(self.summaries[k] for k in order), None, self.top_label)
+        return self.take(np.argsort(-self.ecd, kind="stable")[:most])  # NaN comes last
+
+    def take(self, order: IndexArray) -> Self:
+        """Return some of the groups, in the order of their places."""
+        keys = tuple(map(self.keys.__getitem__, order.tolist()))
+        return type(self)(self.name, keys, _frozen(self.sums[order]), None, self.top_label)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; keys keep their order."""
-        rows = [{"key": documents.plain(k), "summary": s.to_dict()} for k, s in self.items()]
+        rows = [{"key": documents.plain(k), "summary": s} for k, s in zip(self.keys, written(self.sums), strict=True)]
         bins = None if self.bins is None else self.bins.to_dict()
         return documents.document("table", {"name": self.name, "rows": rows, "bins": bins, "top_label": self.top_label})
 
@@ -196,8 +314,7 @@ class Table:
         rows = content["rows"]
         bins = None if content["bins"] is None else Bins.from_dict(content["bins"])
         keys = bin_keys(bins) if bins is not None else tuple(_key(row["key"]) for row in rows)
-        found = tuple(Summary.from_dict(row["summary"]) for row in rows)
-        return cls(content["name"], keys, found, bins, content["top_label"])
+        return cls(content["name"], keys, read(row["summary"] for row in rows), bins, content["top_label"])
 
     def intervals(self, level: float = 0.95) -> tuple[Interval, ...]:
         """Return ECD with its interval for each key, from its sums, so wide that all hold together.
@@ -212,9 +329,9 @@ class Table:
         tuple of Interval
             One for each key; those whose ``low`` is above a limit are over-confident beyond it.
         """
-        from .inference.intervals import intervals_together
+        from .inference.keyed import intervals_together
 
-        return intervals_together(self.summaries, level)
+        return intervals_together(self.sums, level)
 
     def __repr__(self) -> str:
         from .display import table_text
@@ -225,6 +342,26 @@ class Table:
         from .display import table_html
 
         return table_html(self)
+
+
+_SUMS = tuple(COLUMN)
+
+
+def _same_family(a: FloatArray, b: FloatArray) -> None:
+    """Refuse to add sums where one side lacks some; a side without rows lacks nothing."""
+    differ = np.isnan(a[:, OPTIONAL:]).any(axis=0) != np.isnan(b[:, OPTIONAL:]).any(axis=0)
+    if differ.any() and a[:, 0].any() and b[:, 0].any():
+        raise different_families(_SUMS[OPTIONAL + int(differ.argmax())])
+
+
+def _frozen(sums: FloatArray) -> FloatArray:
+    """Let nobody write to sums that were made for a table, which then need not copy them."""
+    sums.flags.writeable = False
+    return sums
+
+
+def _label(key: Hashable) -> str:
+    return " / ".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _key(value: Any) -> Hashable:

@@ -20,10 +20,24 @@ from .errors import BinsError, OptionError, UnavailableError
 from .families.predictions import Predictions
 from .histogram import CELLS, QUICK_CELLS, counted
 from .scored import Scored
-from .summary import Summary, completed, summaries, summed
+from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table, bin_keys
 
-__all__ = ["Split", "Spread", "bins_for", "binned_values", "by_bin", "by_group", "in_order", "sweep", "tabulate"]
+__all__ = [
+    "EVERY",
+    "Part",
+    "Split",
+    "Spread",
+    "binned_values",
+    "bins_for",
+    "by_bin",
+    "by_group",
+    "by_key",
+    "in_order",
+    "occurring",
+    "sweep",
+    "tabulate",
+]
 
 _T = TypeVar("_T")
 
@@ -40,7 +54,7 @@ class Split:
     size: int
     index: Callable[[Scored, Rows], IndexArray]
     before: Callable[[slice], IndexArray | None]
-    table: Callable[[tuple[Summary, ...]], Table]
+    table: Callable[[FloatArray], Table]
     edges: FloatArray | None = None
     bin_on: str = "probability"
 
@@ -52,6 +66,14 @@ class Spread(NamedTuple):
     certain: int
 
 
+class Part(NamedTuple):
+    """The sums of a block: of all keys, or of those that occur in it."""
+
+    keys: slice | IndexArray
+    sums: FloatArray
+
+
+EVERY = slice(None)
 _NO_SPREAD = Spread(np.zeros((CELLS, 2)), 0)
 _LARGE = 32  # blocks of rows from which the compiled kernel runs on several threads
 _THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
@@ -62,19 +84,22 @@ def sweep(
 ) -> tuple[Summary, list[Table], Spread]:
     """Sum all rows, and the rows by the keys of each split, in one pass; and see how the excess is spread, if asked."""
 
-    def one(rows: slice) -> tuple[list[FloatArray], Spread]:
+    def one(rows: slice) -> tuple[list[Part], Spread]:
         quick = _quick(predictions, splits, rows, weight, spread)
         return _scored(predictions, splits, rows, weight, spread) if quick is None else quick
 
-    totals: list[FloatArray] = [np.zeros(())] * max(len(splits), 1)
+    totals = [np.zeros((split.size, len(COLUMN))) for split in splits] or [np.zeros((1, len(COLUMN)))]
     cells, certain = _NO_SPREAD
-    for sums, seen in in_order(one, predictions):
-        totals = [total + new for total, new in zip(totals, sums, strict=True)]
+    for parts, seen in in_order(one, predictions):
+        for total, part in zip(totals, parts, strict=True):
+            total[part.keys] += part.sums
         cells, certain = cells + seen.cells, certain + seen.certain
     found = Spread(cells, certain)
     if not splits:
-        return summaries(totals[0])[0], [], found
-    tables = [split.table(summaries(total)) for split, total in zip(splits, totals, strict=True)]
+        return added_up(totals[0]), [], found
+    for total in totals:
+        total.flags.writeable = False  # so that a table need not copy it
+    tables = [split.table(total) for split, total in zip(splits, totals, strict=True)]
     return tables[0].total, tables, found
 
 
@@ -88,11 +113,19 @@ def in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_
         yield from pool.map(one, blocks)
 
 
+def occurring(index: IndexArray, size: int) -> tuple[slice | IndexArray, IndexArray, int]:
+    """Number only the keys that occur, where there are more keys than rows: which they are, their numbers, how many."""
+    if size <= len(index):
+        return EVERY, index, size
+    keys, index = np.unique(index, return_inverse=True)
+    return keys, index, len(keys)
+
+
 def _quick(
     predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None, spread: bool
-) -> tuple[list[FloatArray], Spread] | None:
+) -> tuple[list[Part], Spread] | None:
     """Sum a block by the compiled kernel; None where it is none of its cases."""
-    out: list[FloatArray] = []
+    out: list[Part] = []
     seen = _NO_SPREAD
     each: Sequence[Split | None] = splits or [None]
     w = None if weight is None else block(weight, rows)
@@ -102,12 +135,15 @@ def _quick(
         if split is not None and edges is None and index is None:
             return None
         wanted = QUICK_CELLS if spread and not out else None
+        keys: slice | IndexArray = EVERY
         size = 1 if split is None else split.size
+        if index is not None:
+            keys, index, size = occurring(index, size)
         bin_on = "probability" if split is None else split.bin_on
         sums = predictions.quick_sums(rows, w, keys=size, edges=edges, bin_on=bin_on, index=index, cells=wanted)
         if sums is None:
             return None
-        out.append(completed(sums.by_key))
+        out.append(Part(keys, completed(sums.by_key)))
         if sums.by_cell is not None:
             seen = Spread(sums.by_cell, sums.certain)
     return out, seen
@@ -115,23 +151,30 @@ def _quick(
 
 def _scored(
     predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None, spread: bool
-) -> tuple[list[FloatArray], Spread]:
+) -> tuple[list[Part], Spread]:
     """Sum a block by its scored rows. Those whose first keys are known beforehand are scored in their order."""
     first = splits[0] if splits else None
     known = None if first is None else first.before(rows)
     where: Rows = rows
     if first is None or known is None:
         scored, w = predictions.weighted(rows, weight)
-        sums = [summed(scored, w, s.index(scored, rows), s.size) for s in splits] or [summed(scored, w)]
+        parts = [by_key(scored, w, s, rows) for s in splits] or [Part(EVERY, summed(scored, w))]
     else:
-        order, sorted_runs = runs(known, first.size)
+        keys, known, size = occurring(known, first.size)
+        order, sorted_runs = runs(known, size)
         where = rows.start + order
         scored, w = predictions.weighted(where, weight)
-        sums = [summed(scored, w, sorted_runs, first.size)]
-        sums += [summed(scored, w, s.index(scored, where), s.size) for s in splits[1:]]
+        parts = [Part(keys, summed(scored, w, sorted_runs, size))]
+        parts += [by_key(scored, w, s, where) for s in splits[1:]]
     if not spread:
-        return sums, _NO_SPREAD
-    return sums, Spread(counted(scored, w), predictions.certain(where))
+        return parts, _NO_SPREAD
+    return parts, Spread(counted(scored, w), predictions.certain(where))
+
+
+def by_key(scored: Scored, weight: FloatArray | None, split: Split, rows: Rows) -> Part:
+    """Sum scored rows by the keys of a split."""
+    keys, index, size = occurring(split.index(scored, rows), split.size)
+    return Part(keys, summed(scored, weight, index, size))
 
 
 def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> list[Table]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from .families.predictions import Predictions, possible_weight
 from .histogram import Histogram, counted, of_points
 from .plan import Plan
 from .scored import Scored
-from .summary import Summary, completed, summaries, summed
+from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table
-from .tabulate import Split, by_bin, by_group, in_order
+from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring
 
 __all__ = ["MAX_KEYS", "Spectrum", "Tally"]
 
@@ -139,7 +139,7 @@ class Tally:
         if cluster is not None:
             keys, codes = cluster_codes(cluster, predictions.n, predictions.outcome)
         found = _swept(predictions, splits, weight, codes, len(keys))
-        tables = [split.table(summaries(sums)) for split, sums in zip(splits, found.sums, strict=False)]
+        tables = [split.table(sums) for split, sums in zip(splits, found.sums, strict=False)]
         most = predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
         return cls(
             predictions.family,
@@ -147,7 +147,7 @@ class Tally:
             most,
             predictions.least_excess,
             weight is not None,
-            tables[0].total if tables else summaries(found.sums[0])[0],
+            tables[0].total if tables else added_up(found.sums[0]),
             tables[0] if len(tables) > (by is not None) else None,
             None if by is None else tables[-1],
             None if found.clusters is None else Clusters(keys, found.clusters),
@@ -178,13 +178,12 @@ class Tally:
         """Put the groups in the order of their keys, where they have one."""
         if self.groups is None:
             return self
-        pairs = list(self.groups.items())
+        keys = self.groups.keys
         try:
-            pairs.sort(key=lambda pair: _rank(pair[0]))
+            order = sorted(range(len(keys)), key=lambda k: _rank(keys[k]))
         except TypeError:  # keys of mixed types have no order: keep that of first appearance
             return self
-        keys, found = tuple(key for key, _ in pairs), tuple(s for _, s in pairs)
-        return replace(self, groups=Table(self.groups.name, keys, found, None, self.groups.top_label))
+        return replace(self, groups=self.groups.take(np.array(order, dtype=np.intp)))
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Tally):
@@ -277,9 +276,19 @@ def _limited(part: Any, name: str) -> Any:
     return part
 
 
+class _Block(NamedTuple):
+    """What a block of rows gives."""
+
+    parts: list[Part]
+    certain: int
+    spectrum: Spectrum | None
+    cells: FloatArray | None  # of a histogram
+    clusters: Part | None
+
+
 @dataclass(slots=True)
 class _Swept:
-    """What one pass over rows gives; blocks add up."""
+    """What one pass over rows gives."""
 
     sums: list[FloatArray]
     certain: int
@@ -287,52 +296,63 @@ class _Swept:
     cells: FloatArray | None  # of a histogram
     clusters: FloatArray | None
 
-    def absorb(self, new: "_Swept") -> None:
-        self.sums = [a + b for a, b in zip(self.sums, new.sums, strict=True)]
+    def absorb(self, new: _Block, first: bool) -> None:
+        for total, part in zip(self.sums, new.parts, strict=True):
+            total[part.keys] += part.sums
         self.certain += new.certain
-        self.spectrum = None if self.spectrum is None or new.spectrum is None else self.spectrum + new.spectrum
-        self.cells = None if self.cells is None or new.cells is None else self.cells + new.cells
-        self.clusters = None if self.clusters is None or new.clusters is None else self.clusters + new.clusters
+        if first:
+            self.spectrum, self.cells = new.spectrum, new.cells
+        else:
+            self.spectrum = None if self.spectrum is None or new.spectrum is None else self.spectrum + new.spectrum
+            self.cells = None if self.cells is None or new.cells is None else self.cells + new.cells
+        if self.clusters is not None and new.clusters is not None:
+            self.clusters[new.clusters.keys] += new.clusters.sums
 
 
 def _swept(
     predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, codes: IndexArray | None, clusters: int
 ) -> _Swept:
-    def one(rows: slice) -> _Swept:
+    def one(rows: slice) -> _Block:
         quick = _quick(predictions, splits, rows, weight) if codes is None else None
         return _scored(predictions, splits, rows, weight, codes, clusters) if quick is None else quick
 
-    total: _Swept | None = None
-    for new in in_order(one, predictions):
-        if total is None:
-            total = new
-        else:
-            total.absorb(new)
-    assert total is not None
+    sizes = [split.size for split in splits] or [1]
+    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, None)
+    if codes is not None:
+        total.clusters = np.zeros((clusters, 3 + len(NEAR)))
+    for k, new in enumerate(in_order(one, predictions)):
+        total.absorb(new, k == 0)
+    for sums in total.sums:
+        sums.flags.writeable = False  # so that a table need not copy it
     return total
 
 
-def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> _Swept | None:
+def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> _Block | None:
     """Sum a block by the compiled kernel; None where it does not serve these rows."""
     if weight is not None:
         return None
-    out: list[FloatArray] = []
-    found: _Swept | None = None
+    parts: list[Part] = []
+    found: _Block | None = None
     each: Sequence[Split | None] = splits or [None]
     for split in each:
         edges = None if split is None else split.edges
         index = None if split is None or edges is not None else split.before(rows)
         if split is not None and edges is None and index is None:
             return None
+        keys: slice | IndexArray = EVERY
         size = 1 if split is None else split.size
+        if index is not None:
+            keys, index, size = occurring(index, size)
         bin_on = "probability" if split is None else split.bin_on
-        sums = predictions.quick_sums(rows, None, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=not out)
+        sums = predictions.quick_sums(
+            rows, None, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=not parts
+        )
         if sums is None:
             return None
-        out.append(completed(sums.by_key))
+        parts.append(Part(keys, completed(sums.by_key)))
         if found is None:
             assert sums.spectrum is not None
-            found = _Swept(out, sums.certain, Cells(sums.spectrum), None, None)
+            found = _Block(parts, sums.certain, Cells(sums.spectrum), None, None)
     return found
 
 
@@ -343,16 +363,17 @@ def _scored(
     weight: AnyArray | None,
     codes: IndexArray | None,
     clusters: int,
-) -> _Swept:
+) -> _Block:
     """Sum a block by its scored rows."""
     scored, w = predictions.weighted(rows, weight)
-    sums = [summed(scored, w, split.index(scored, rows), split.size) for split in splits] or [summed(scored, w)]
+    parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     spectrum, near = predictions.spectral(rows, scored, w)
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     grouped = None
     if codes is not None:
-        grouped = _cluster_sums(scored, w, near, codes[rows], clusters)
-    return _Swept(sums, predictions.certain(rows), spectrum, cells, grouped)
+        keys, index, size = occurring(codes[rows], clusters)
+        grouped = Part(keys, _cluster_sums(scored, w, near, index, size))
+    return _Block(parts, predictions.certain(rows), spectrum, cells, grouped)
 
 
 def _cluster_sums(

@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
+import numpy as np
+
 from . import documents
 from .certainty import certain_reason
 from .errors import TruthError
+from .inference.keyed import lows_together
 from .inference.results import Interval, direction
 from .limits import Limits
 from .reliability import Reliability
@@ -226,24 +229,24 @@ class _Place(NamedTuple):
 
 def _places(table: Table, limit: float, level: float) -> list[_Place]:
     """Return the keys that are over-confident beyond the limit, by bounds that hold together, the worst first."""
-    lows = [interval.low for interval in table.intervals(level)]
-    columns = (table.weights, table.predicted, table.observed)
-    rows = zip(table.labels, table.summaries, lows, *(column.tolist() for column in columns), strict=True)
-    found = [
+    lows = lows_together(table.sums, level)
+    beyond = np.flatnonzero(lows > limit)
+    beyond = beyond[np.argsort(-lows[beyond], kind="stable")]
+    columns = (x[beyond].tolist() for x in (table.n, table.weights, lows, table.predicted, table.observed))
+    names = (table.label(k) for k in beyond.tolist())
+    return [
         _Place(
             f"{table.name} {name or repr(name)}",
             table.bins is None,
-            s.n,
+            n,
             share,
             low,
             predicted,
             observed,
             table.top_label,
         )
-        for name, s, low, share, predicted, observed in rows
-        if low > limit
+        for name, n, share, low, predicted, observed in zip(names, *columns, strict=True)
     ]
-    return sorted(found, key=lambda place: -place.low)
 
 
 def _in_places(average: str, places: list[_Place], clustered: bool) -> str:
@@ -279,12 +282,13 @@ def _percent(share: float) -> str:
 
 def _worst(tables: Sequence[Table]) -> str | None:
     """Return the key that adds most to ECD."""
-    found = [
-        (share * s.ecd, f"{table.name} {name}")
-        for table in tables
-        for share, s, name in zip(table.weights.tolist(), table.summaries, table.labels, strict=True)
-        if s.n > 0 and s.ecd > 0.0
-    ]
+    found: list[tuple[float, str]] = []
+    for table in tables:
+        above = np.flatnonzero(table.ecd > 0.0)
+        if len(above):
+            adds = (table.weights * table.ecd)[above]
+            most = above[adds == adds.max()].tolist()
+            found += [(float(adds.max()), f"{table.name} {table.label(k)}") for k in most]
     return max(found)[1] if found else None
 
 

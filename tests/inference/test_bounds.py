@@ -12,7 +12,7 @@ from safecal import Predictions
 from safecal.inference.calibration import generator
 from safecal.inference.curves import Curve, score
 from safecal.inference.evidence import evidence
-from safecal.inference.intervals import Bounds, bounds, bounds_from_sums, intervals_together, inverse
+from safecal.inference.intervals import Bounds, bounds, bounds_from_sums, inverse
 from safecal.inference.skewed import bent
 from safecal.inference.tempered import tempered
 
@@ -125,15 +125,6 @@ def test_rows_and_sums_agree_where_surprises_are_many() -> None:
     width = b.high - b.low
     assert abs(a.low - b.low) < 0.05 * width
     assert abs(a.high - b.high) < 0.05 * width
-
-
-def test_intervals_together_are_bonferroni() -> None:
-    rng = np.random.default_rng(1)
-    parts = [safecal.bernoulli(rng.random(50) < 0.7, np.full(50, 0.7)).summary() for _ in range(4)]
-    together = intervals_together([*parts, safecal.Summary()], 0.9)
-    for s, interval in zip(parts, together, strict=False):
-        alone = bounds_from_sums(s).interval(1.0 - 0.1 / 4)
-        assert (interval.low, interval.high) == (alone.low, alone.high)
 
 
 @pytest.mark.parametrize("skew", [-1.0, -0.1, 1e-9, 0.3])

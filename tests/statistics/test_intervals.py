@@ -7,6 +7,9 @@ from models import LAWS, draw, error, true_ecd
 import safecal
 from safecal.inference.calibration import generator
 from safecal.inference.intervals import Bounds, bounds, bounds_from_sums
+from safecal.inference.keyed import bounds_by_key
+from safecal.summary import as_sums
+from safecal.tabulate import by_group, tabulate
 
 pytestmark = pytest.mark.proof
 LEVEL, ALPHA = 0.9, 0.05  # a two-sided interval of 90 % misses 5 % above
@@ -50,3 +53,25 @@ def test_the_bounds_of_rare_events_are_those_of_near_certain_ones(temperature: f
         assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=1e-9)
     a, b = (bounds_from_sums(p.summary()).interval(LEVEL) for p in (likely, rare))
     assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=1e-9)
+
+
+def _alarms(law: str, groups: int, n: int, repeats: int) -> dict[str, float]:
+    """Return how often some group of a calibrated model is called over-confident, or under-confident."""
+    rng = np.random.default_rng([groups, n, len(law), ord(law[0])])
+    by = np.repeat(np.arange(groups), n)
+    found = {"over": 0, "under": 0}
+    for _ in range(repeats):
+        predictions = draw(law, rng, groups * n)
+        sums = as_sums(tabulate(predictions, [by_group(predictions, by)], None)[0].summaries)
+        low, high = bounds_by_key(sums, (1.0 - LEVEL) / 2.0 / groups)
+        found["over"] += bool((low > 0.0).any())
+        found["under"] += bool((high < 0.0).any())
+    return {name: count / repeats for name, count in found.items()}
+
+
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("law", LAWS)
+def test_five_hundred_calibrated_groups_raise_no_more_alarms_than_one(law: str, n: int) -> None:
+    repeats = 300
+    alarms = _alarms(law, 500, n, repeats)
+    assert max(alarms.values()) <= ALPHA + error(ALPHA, repeats), alarms

@@ -395,7 +395,9 @@ def test_the_shaded_side_by_hand(x: float, y: float, positive: bool, top: bool) 
 def test_the_shaded_side_is_the_one_of_the_table(x: float, y: float, top_label: bool) -> None:
     sums = {"n": 1, "weight": 1.0}
     names = ("sum_confidence", "sum_correct") if top_label else ("sum_predicted", "sum_observed")
-    table = Table("", ((0.0, 1.0),), (Summary(**sums, **dict(zip(names, (x, y), strict=True))),), None, top_label)
+    table = Table.of_summaries(
+        "", ((0.0, 1.0),), (Summary(**sums, **dict(zip(names, (x, y), strict=True))),), None, top_label
+    )
     if abs(x - y) > 1e-6 and abs(x - 0.5) > 1e-6:
         assert is_shaded(x, y, top_label) == bool(table.overconfident()[0])
 
@@ -671,7 +673,7 @@ def test_groups_that_are_not_drawn_are_counted() -> None:
     assert "and 1 more group with smaller ECD" in words(drawn.plot(most=56).ax_)
     assert not any("more" in text for text in words(drawn.plot(most=57).ax_))
     alone = evaluation.groups[drawn.labels[0]]
-    single = Table("group", (0,), (alone,)).intervals()[0]
+    single = Table.of_summaries("group", (0,), (alone,)).intervals()[0]
     assert drawn.intervals[0].high > single.high, "wide enough for all groups, drawn or not"
     with pytest.raises(OptionError, match="`most` must be a whole number, at least 1"):
         drawn.plot(most=0)

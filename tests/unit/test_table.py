@@ -1,10 +1,17 @@
 """Tables: key to Summary."""
 
+import copy
+import json
+import pickle
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 import safecal
-from safecal import Summary
+from safecal import Summary, Table, documents
+from safecal.errors import MergeError, ShapeError
+from safecal.summary import as_sums
 
 RESULT = safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], bins=2, by=["b", "a", "a", "b", "b"])
 
@@ -76,3 +83,133 @@ def test_groups_that_only_one_side_has_survive_a_merge() -> None:
     merged = one + two
     assert {key: s.n for key, s in merged.items()} == {"a": 1, "b": 1}
     assert merged["a"] == one["a"]
+
+
+def _many(count: int = 3000) -> safecal.Table:
+    rng = np.random.default_rng(0)
+    p = rng.random(2 * count)
+    return safecal.evaluate(rng.random(2 * count) < p, p, by=np.arange(2 * count) % count).groups
+
+
+def test_a_table_is_one_array_with_the_columns_of_a_summary() -> None:
+    table = RESULT.groups
+    assert table.sums.shape == (2, len(fields(Summary)))
+    assert table.sums.dtype == np.float64
+    for k, f in enumerate(fields(Summary)):
+        assert table.sums[:, k].tolist() == [getattr(s, f.name) for s in table.summaries], f.name
+    assert table.n.tolist() == [2, 3]
+    assert table.n_impossible.tolist() == [0, 0]
+    assert table == Table("group", ("a", "b"), table.sums)
+    assert table == Table.of_summaries("group", ["a", "b"], table.summaries)
+
+
+def test_sums_that_do_not_fit_the_keys_are_refused() -> None:
+    with pytest.raises(ShapeError, match=r"`sums` must have the shape \(2, 22\); got shape \(1, 22\)") as caught:
+        Table("group", ("a", "b"), RESULT.groups.sums[:1])
+    assert "Table.of_summaries" in str(caught.value)
+    with pytest.raises(ShapeError, match="must have the shape"):
+        Table("group", ("a", "b"), RESULT.groups.summaries)
+
+
+def test_nobody_writes_to_a_table() -> None:
+    sums = RESULT.groups.sums.copy()
+    table = Table("group", ("a", "b"), sums)
+    sums[0] = 7.0
+    assert table == RESULT.groups
+    for each in (table, table + table, table.worst_first(), RESULT.bins, pickle.loads(pickle.dumps(table))):
+        with pytest.raises(ValueError, match="read-only"):
+            each.sums[0, 0] = 1.0
+    table.weights[0] = 5.0  # a copy
+    assert table == RESULT.groups
+
+
+def test_equal_tables_have_equal_hashes_and_survive_a_pickle() -> None:
+    for table in (RESULT.bins, RESULT.groups):
+        again = pickle.loads(pickle.dumps(table))
+        assert again == table == copy.deepcopy(table)
+        assert hash(again) == hash(table)
+        assert again.sums is not table.sums
+    assert RESULT.bins != RESULT.groups
+    assert RESULT.bins != "a table"
+    assert RESULT.groups + RESULT.groups != RESULT.groups
+
+
+def test_empty_rows_are_the_same_however_they_are_written() -> None:
+    state = safecal.gaussian([1.0], [0.0], std=1.0).summary()
+    nothing = np.full((1, len(fields(Summary))), np.nan)
+    nothing[0, 0] = 0.0
+    table = Table("group", ("a", "b"), np.concatenate([as_sums([state]), nothing]))
+    assert table == Table.of_summaries("group", ("a", "b"), (state, Summary()))
+    assert table["b"] == Summary()
+    assert table.total == state
+    assert (table + table)["a"] == state + state
+    assert (table + Table.of_summaries("group", ("b", "a"), (state, Summary())))["b"] == state
+
+
+def test_families_do_not_mix_in_a_table() -> None:
+    state, classes = safecal.gaussian([1.0], [0.0], std=1.0).summary(), RESULT.summary
+    message = "must come from the same family; `sum_predicted` exists in one of the two only"
+    with pytest.raises(MergeError, match=message):
+        Table.of_summaries("group", ("a", "b"), (state, classes))
+    one, two = (Table.of_summaries("group", ("a",), (s,)) for s in (state, classes))
+    for a, b in ((one, two), (two, one)):
+        with pytest.raises(MergeError, match=message):
+            a + b
+    nothing = Table.of_summaries("group", (), ())
+    assert one + nothing == nothing + one == one
+
+
+def test_the_columns_are_those_of_the_summaries() -> None:
+    w = np.array([0.0, 1.0, 2.0, 3.0, 1.0, 0.5])
+    by = ["no weight", "a", "a", "impossible", "b", "b"]
+    result = safecal.evaluate([0, 1, 0, 1, 1, 0], [0.4, 0.7, 0.2, 0.0, 0.9, 0.6], by=by, bins=7, sample_weight=w)
+    classes = safecal.evaluate([0, 2, 1], [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.3, 0.1]], bins=4)
+    state = safecal.gaussian([1.0, 2.0], [0.0, 0.0], std=1.0).evaluate(by=["a", "b"])
+    for table in (result.bins, result.groups, classes.bins, state.groups):
+        found = table.summaries
+        for column, wanted in (
+            (table.ecd, [s.ecd for s in found]),
+            (table.predicted, [s.mean_confidence if table.top_label else s.mean_predicted for s in found]),
+            (table.observed, [s.accuracy if table.top_label else s.mean_observed for s in found]),
+            (table.n_impossible, [s.n_impossible for s in found]),
+            (table.weights, [s.weight / sum(s.weight for s in found) for s in found]),
+        ):
+            assert column == pytest.approx(wanted, rel=1e-15, nan_ok=True)
+        assert list(table.items()) == list(zip(table.keys, found, strict=True))
+        assert [table[key] for key in table] == list(found)
+        assert [table.label(k) for k in range(len(table))] == list(table.labels)
+        assert table.total == sum(found, Summary())
+        assert table.to_dict()["rows"] == [
+            {"key": documents.plain(key), "summary": s.to_dict()} for key, s in table.items()
+        ]
+        assert json.dumps(table.to_dict()) == json.dumps(Table.from_dict(table.to_dict()).to_dict())
+        assert Table.from_dict(table.to_dict()) == table
+
+
+def test_the_worst_come_first_and_groups_without_a_value_last() -> None:
+    w = [1.0, 0.0, 1.0, 1.0, 1.0]
+    table = safecal.evaluate([1, 1, 0, 1, 1], [0.0, 0.5, 0.9, 0.8, 0.5], by=list("abcde"), sample_weight=w).groups
+    assert table.worst_first().keys == ("a", "c", "e", "d", "b")
+    assert table.worst_first(2).keys == ("a", "c")
+    assert table.worst_first()["c"] == table["c"]
+
+
+def test_merging_by_key_is_the_sum_of_the_summaries() -> None:
+    table = _many()
+    other = table.worst_first(1000)
+    merged = table + Table("group", tuple(key + 2500 for key in other.keys), other.sums)
+    wanted = dict(table.items())
+    for key, s in other.items():
+        wanted[key + 2500] = wanted.get(key + 2500, Summary()) + s
+    assert dict(merged.items()) == wanted
+    assert merged.keys == tuple(wanted)
+
+
+def test_no_summary_is_made_for_what_is_read_off_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _many()
+    made: list[int] = []
+    monkeypatch.setattr("safecal.summary._summary", lambda row: made.append(1))
+    _ = table.weights, table.predicted, table.observed, table.ecd, table.gaps, table.n, table.intervals()
+    _ = table.ece(), table.esce(), table.overconfident(), table.worst_first(), table + table, table == table
+    _ = table.to_dict(), hash(table), table + table.worst_first(5)
+    assert not made

@@ -232,6 +232,45 @@ def test_more_groups_never_take_an_unsafe_away() -> None:
         assert safecal.evaluate(y, logits=3.0 * logits, by=groups).verdict.decision == UNSAFE
 
 
+def _one_among(right: int, others: int) -> safecal.Evaluation:
+    """Return a group that says 80 % and is right in some of 300 rows, among others that are calibrated."""
+    y = np.concatenate([np.arange(300) < right, np.tile([0, 1, 1, 1], others)])
+    p = np.concatenate([np.full(300, 0.8), np.full(4 * others, 0.75)])
+    by = np.concatenate([np.zeros(300, dtype=int), np.repeat(np.arange(1, others + 1), 4)])
+    return safecal.evaluate(y, p, by=by, bins=None, max_temperature=10.0)
+
+
+def test_with_many_groups_each_of_them_has_to_be_proved_more_firmly() -> None:
+    # Chance alone shows as much in one of 20 000 groups, but not in one of 100.
+    few, many = _one_among(185, 100).verdict, _one_among(185, 20_000).verdict
+    assert few.unsafe_in == ("group 0",)
+    assert many.unsafe_in == ()
+    assert many.decision == SAFE
+    assert _one_among(150, 20_000).verdict.unsafe_in == ("group 0",)
+
+
+def test_a_verdict_names_no_group_that_it_does_not_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation = _one_among(150, 5000)
+    named: list[int] = []
+    label = safecal.Table.label
+    monkeypatch.setattr(safecal.Table, "label", lambda table, k: named.append(k) or label(table, k))
+    for name in ("labels", "summaries"):
+        monkeypatch.setattr(safecal.Table, name, property(lambda table: pytest.fail("every group was looked at")))
+    verdict = evaluation.verdict
+    assert verdict.unsafe_in == (verdict.worst,) == ("group 0",)
+    assert len(named) <= 2
+
+
+def test_places_come_worst_first_and_ties_for_the_worst_go_by_name() -> None:
+    p = np.full(4000, 0.9)
+    right = np.concatenate([np.arange(1000) < k for k in (600, 500, 900, 500)])
+    verdict = safecal.evaluate(right, p, by=np.repeat(list("abcd"), 1000), bins=None).verdict
+    assert verdict.unsafe_in == ("group b", "group d", "group a")
+    assert verdict.worst == "group d"
+    safe = safecal.evaluate([1, 1, 1], [0.9, 0.8, 0.7], by=list("abc"), bins=None).verdict
+    assert safe.worst is None
+
+
 def _bad_bin(share: float, n: int = 40_000) -> safecal.Evaluation:
     """Return two bins; the second holds a share of the rows and says 90 % where 65 % happens."""
     rng = np.random.default_rng(13)

@@ -1,6 +1,6 @@
 """Sums of clusters: rows that depend on each other. They merge with ``+``."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
@@ -9,6 +9,7 @@ import numpy as np
 from .. import documents
 from .._types import FloatArray
 from ..errors import DocumentError, MergeError
+from .keyed import merged
 
 __all__ = ["Clusters", "NEAR"]
 
@@ -56,7 +57,7 @@ class Clusters:
                 "clusters must have names to be merged; documents do not hold them.\n\n"
                 "Hint: add up the tallies before you write them."
             )
-        return type(self)(*merged((self.keys, other.keys), (self.sums, other.sums)))
+        return type(self)(*merged(self.keys, self.sums, other.keys, other.sums))
 
     def __eq__(self, other: object) -> bool:
         """Compare the sums; names may be unknown."""
@@ -83,14 +84,3 @@ class Clusters:
         except (TypeError, ValueError) as error:
             raise DocumentError("`document` must hold the sums of clusters; this one is damaged.") from error
         return cls(None, sums)
-
-
-def merged(keys: Sequence[tuple[Hashable, ...]], sums: Sequence[FloatArray]) -> tuple[tuple[Hashable, ...], FloatArray]:
-    """Add rows of sums by key, in the order in which keys first came."""
-    places: dict[Hashable, int] = {}
-    index = [[places.setdefault(key, len(places)) for key in part] for part in keys]
-    total = np.zeros((len(places), sums[0].shape[1]))
-    for where, part in zip(index, sums, strict=True):
-        with np.errstate(invalid="ignore", over="ignore"):
-            total[where] += part
-    return tuple(places), total

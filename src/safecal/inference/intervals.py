@@ -7,7 +7,7 @@ likewise.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -15,7 +15,6 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import fraction
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import UnavailableError
 from ..families.predictions import Predictions
@@ -28,7 +27,7 @@ from .skewed import Spread
 from .tails import pearson3_quantile
 from .tempered import tempered
 
-__all__ = ["Bounds", "bounds", "bounds_from_sums", "intervals_together", "inverse", "summary_spread"]
+__all__ = ["Bounds", "bounds", "bounds_from_sums", "inverse", "summary_spread"]
 
 _GRID = tuple(0.25 * k for k in range(15))  # normal scores from 0 to 3.5
 _ALPHAS = tuple(float(special.ndtr(-z)) for z in _GRID)
@@ -147,7 +146,7 @@ def summary_spread(s: Summary) -> Spread | None:
     third += 3.0 * mean**2 * s.sum_excess_weight3 - mean**3 * s.weight3
     if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
         return None
-    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second**1.5, s.n)
+    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)
 
 
 def bounds_from_sums(s: Summary, units: FloatArray | None = None) -> Bounds:
@@ -199,10 +198,3 @@ def _one_step(s: Summary, units: FloatArray | None) -> tuple[float, Curve, Curve
     low = Curve(_GRID, tuple(max(beta - z * error, 0.0) for z in _GRID))
     high = Curve(_GRID, tuple(max(beta + z * error, 0.0) for z in _GRID))
     return max(beta, 0.0), low, high
-
-
-def intervals_together(summaries: Sequence[Summary], level: float) -> tuple[Interval, ...]:
-    """Return an interval for each summary, from its sums, at the level that makes all hold together (Bonferroni)."""
-    count = sum(s.n > 0 for s in summaries)
-    each = 1.0 - (1.0 - fraction(level, "level")) / max(count, 1)
-    return tuple(bounds_from_sums(s).interval(each) for s in summaries)

@@ -14,9 +14,9 @@ from ..errors import MergeError, MissingValueError, OptionError, RangeError, Sha
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
 from ..families.rows import some_rows
-from ..inference.intervals import bounds_from_sums
+from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
-from ..summary import Summary
+from ..summary import Summary, as_sums
 from .alarm import Alarm
 from .detector import FORMS
 from .grid import blocks
@@ -344,8 +344,9 @@ class Monitor:
             By the name of the window, in order.
         """
         fraction(level, "level")
-        kept = sorted(self._windows.kept.items())
-        return {name: (w.summary, bounds_from_sums(w.summary).interval(level)) for name, w in kept}
+        kept = {name: window.summary for name, window in sorted(self._windows.kept.items())}
+        found = intervals_from_sums(as_sums(list(kept.values())), level)
+        return {name: (summary, at) for (name, summary), at in zip(kept.items(), found, strict=True)}
 
     def last_window(self, level: float = 0.95) -> tuple[str, Summary, Interval] | None:
         """Return the last window: its name, its summary and the interval of its ECD.
@@ -365,7 +366,7 @@ class Monitor:
             return None
         name = max(list(self._windows.kept))  # a copy, since another thread may be adding one
         summary = self._windows.kept[name].summary
-        return name, summary, bounds_from_sums(summary).interval(level)
+        return name, summary, interval_from_sums(summary, level)
 
     def window_of(self, row: int) -> str | None:
         """Return the window in which a row arrived, where it is kept.

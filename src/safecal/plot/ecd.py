@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.columns import fraction, positive
 from ..evaluation import Evaluation
-from ..inference.intervals import bounds_from_sums
+from ..inference.keyed import interval_from_sums
 from ..inference.results import Interval
 from ..table import Table
 from .canvas import OVER, axes_on, direction_label, ink, legend_above, percent
@@ -98,7 +98,7 @@ class ECDDisplay(Display):
             The display, drawn.
         """
         limit = checked(evaluation).threshold * evaluation.dimension
-        s, table, level = evaluation.summary, evaluation.bins or Table("", (), ()), evaluation.level
+        s, table, level = evaluation.summary, evaluation.bins or Table.of_summaries("", (), ()), evaluation.level
         rows = _rows(table, level)
         return cls(*rows, evaluation.interval, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)
 
@@ -124,7 +124,7 @@ class ECDDisplay(Display):
         """
         limit, level = positive(threshold, "threshold"), fraction(level, "level")
         s = table.total
-        total = bounds_from_sums(s).interval(level)
+        total = interval_from_sums(s, level)
         return cls(*_rows(table, level), total, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)
 
     def __repr__(self) -> str:
@@ -167,8 +167,7 @@ class ECDDisplay(Display):
 
 
 def _rows(table: Table, level: float) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], tuple[Interval, ...]]:
-    counts = tuple(s.n for s in table.summaries), tuple(s.n_impossible for s in table.summaries)
-    return table.labels, *counts, table.intervals(level)
+    return table.labels, tuple(table.n.tolist()), tuple(table.n_impossible.tolist()), table.intervals(level)
 
 
 def draw_zero(ax: Axes, limit: float) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
 
 from .._checks.columns import fraction, positive, whole_number
 from .._checks.message import fail
@@ -172,11 +173,11 @@ class GroupsDisplay(Display):
 
     @classmethod
     def _of(cls, table: Table, limit: float, level: float) -> Self:
-        rows = zip(table.labels, table.summaries, table.intervals(level), strict=True)
-        ordered = sorted(rows, key=lambda row: (math.isnan(row[1].ecd), -row[1].ecd, -row[1].n))
-        labels = tuple(label for label, _, _ in ordered)
-        counts = tuple(s.n for _, s, _ in ordered), tuple(s.n_impossible for _, s, _ in ordered)
-        return cls(labels, *counts, tuple(interval for _, _, interval in ordered), table.name, limit, level)
+        order = np.lexsort((-table.n, -table.ecd))  # NaN comes last
+        n, impossible = (tuple(x[order].tolist()) for x in (table.n, table.n_impossible))
+        labels = tuple(map(table.labels.__getitem__, order.tolist()))
+        intervals = tuple(map(table.intervals(level).__getitem__, order.tolist()))
+        return cls(labels, n, impossible, intervals, table.name, limit, level)
 
     def __repr__(self) -> str:
         beyond = states(self.intervals, self.limit).count(BEYOND)

@@ -138,7 +138,7 @@ class ReliabilityDisplay(Display):
             )
         predicted = table.predicted
         band = consistency_band(table.summaries, predicted, fraction(level, "level"))
-        n = np.array([s.n for s in table.summaries], dtype=np.intp)
+        n = table.n
         edges = np.array(table.bins.edges)
         made = cls(
             predicted, table.observed, *band, n, edges, table.overconfident(), table.name, table.top_label, level

@@ -46,13 +46,15 @@ def points(table: Table) -> list[Point]:
     """Return the bins that hold rows."""
     filled = np.flatnonzero(np.isfinite(table.predicted) & np.isfinite(table.observed))
     p, o = np.clip(table.predicted[filled], 0.0, 1.0), table.observed[filled]
-    low, high = consistency_band([table.summaries[i] for i in filled], p, _LEVEL)
+    every = table.summaries
+    summaries = [every[i] for i in filled]
+    low, high = consistency_band(summaries, p, _LEVEL)
     over, shares = table.overconfident()[filled], table.weights[filled]
     edges = table.bins.edges if table.bins is not None else ()
     return [
         Point(
             edges[i], edges[i + 1], float(p[k]), float(o[k]), (float(low[k]), float(high[k])),
-            table.summaries[i].n, float(shares[k]), bool(over[k]),
+            summaries[k].n, float(shares[k]), bool(over[k]),
         )
         for k, i in enumerate(filled.tolist())
     ]  # fmt: skip

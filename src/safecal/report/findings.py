@@ -91,5 +91,5 @@ class Findings:
 def _rungs(table: Table | None, level: float, limit: float) -> list[Rung]:
     if table is None:
         return []
-    rows = zip(table.labels, table.summaries, table.weights.tolist(), table.intervals(level), strict=True)
-    return [Rung(i, name, s.n, share, at, at.low > limit) for i, (name, s, share, at) in enumerate(rows)]
+    rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.intervals(level), strict=True)
+    return [Rung(i, name, n, share, at, at.low > limit) for i, (name, n, share, at) in enumerate(rows)]

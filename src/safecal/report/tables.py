@@ -26,7 +26,7 @@ def key_table(table: Table, found: Sequence[Rung], caption: str) -> Markup:
     columns = [first, *((name, "number") for name in [*names, "ECD", "at least", "at most"]), ("finding", "text")]
     predicted, observed = table.predicted.tolist(), table.observed.tolist()
     body = [
-        _row(rung, _numbers(names, table.summaries[k], predicted[k], observed[k], rung.share))
+        _row(rung, _numbers(names, table[table.keys[k]], predicted[k], observed[k], rung.share))
         for rung in found
         for k in (rung.index,)
     ]

@@ -15,7 +15,7 @@ from ...errors import BinsError, EmptyError, MergeError, MissingExtraError, Opti
 from ...evaluation import Evaluation
 from ...inference.calibration import calibration_test
 from ...inference.intervals import bounds_from_sums
-from ...summary import Summary, summaries
+from ...summary import Summary
 from ...table import Table, bin_keys
 from .checks import refuse
 from .rows import FORMS
@@ -177,8 +177,7 @@ class Calibration(Metric):  # type: ignore[misc]
 
     def _table(self, sums: FloatArray) -> Table:
         name = "probability" if self.family == "bernoulli" else "confidence"
-        found = summaries(summary_columns(sums))
-        return Table(name, bin_keys(self.bins), found, self.bins, self.family != "bernoulli")
+        return Table(name, bin_keys(self.bins), summary_columns(sums), self.bins, self.family != "bernoulli")
 
     def summary(self) -> Summary:
         """Return the sums over all rows, of all processes; call it in each of them.

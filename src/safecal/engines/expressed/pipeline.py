@@ -21,7 +21,7 @@ from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
 from ...front_door import Gathered, most_entropy
 from ...histogram import CELLS, Histogram
-from ...summary import Summary, completed, summaries
+from ...summary import Summary, added_up, completed
 from ...table import Table, bin_keys
 from ...tabulate import bins_for
 from ..columns import Columns, group_keys
@@ -146,8 +146,8 @@ class Expressed:
         if self.columns.form != "gaussian":
             key = key // ODDS_CELLS
         size = 1 if edges is None else len(edges[0])
-        found = self._summaries(main, key // CELLS, size)
-        total = sum(found, Summary())
+        found = self._sums(main, key // CELLS, size)
+        total = added_up(found)
         table = None
         if edges is not None:
             table = Table(edges[1], bin_keys(edges[0]), found, edges[0], edges[1] != "probability")
@@ -168,7 +168,7 @@ class Expressed:
         surprise = float(main["sum_surprise"].sum())
         return atoms_temperature(Atoms.of(weights, main["sum_odds"], main["sum_odds2"], surprise, self.weighted))
 
-    def _summaries(self, table: dict[str, AnyArray], codes: AnyArray, size: int) -> tuple[Summary, ...]:
+    def _sums(self, table: dict[str, AnyArray], codes: AnyArray, size: int) -> FloatArray:
         def by_key(name: str) -> FloatArray:
             return np.asarray(np.bincount(codes, weights=table[name], minlength=size), dtype=np.float64)
 
@@ -176,7 +176,7 @@ class Expressed:
         if not self.weighted:
             possible = sums["n"] - sums["n_impossible"]
             sums |= {"weight_impossible": sums["n_impossible"], "weight2": possible, "weight3": possible}
-        return summaries(completed(sums))
+        return completed(sums)
 
     def _groups(self) -> Table | None:
         names = [f"by{k}" for k in range(len(self.columns.by))]
@@ -185,7 +185,7 @@ class Expressed:
         found = limited(sums_by(self.rows, names, list(self.names)), "by")
         columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         name, keys, codes = group_codes(columns, found.num_rows)
-        table = self._summaries(arrays(found, ["n", *self.names]), codes, len(keys))
+        table = self._sums(arrays(found, ["n", *self.names]), codes, len(keys))
         return Table(name, keys, table, None, "probability" not in self.example.bin_choices)
 
     def _clusters(self) -> dict[Any, FloatArray] | None:

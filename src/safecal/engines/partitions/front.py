@@ -203,12 +203,11 @@ def _finished(found: Evaluation) -> Evaluation:
 
 
 def _in_order(groups: Table) -> Table:
-    pairs = list(groups.items())
     try:
-        pairs.sort(key=lambda pair: _rank(pair[0]))
+        order = sorted(range(len(groups)), key=lambda k: _rank(groups.keys[k]))
     except TypeError:  # keys of mixed types have no order: keep that of first appearance
         return groups
-    return Table(groups.name, tuple(k for k, _ in pairs), tuple(s for _, s in pairs), None, groups.top_label)
+    return Table(groups.name, tuple(groups.keys[k] for k in order), groups.sums[order], None, groups.top_label)
 
 
 def _rank(key: Any) -> Any:

@@ -9,18 +9,20 @@ import numpy as np
 
 from ..._checks.columns import cluster_codes
 from ..._checks.message import fail
+from ..._sums.keyed import Keyed
 from ..._types import FloatArray
 from ...bins import Bins
 from ...errors import ShapeError
 from ...front_door import Gathered, gather, most_entropy
 from ...histogram import Histogram
 from ...inference.calibration import cluster_sums
+from ...summary import as_sums, summaries
 from ...table import Table
+from .. import totals
 from ..batch import Batch
 from ..columns import Columns, batch, pyarrow
 from ..totals import Totals
 from .checked import Checked
-from .keyed import Keyed, absent, as_rows, as_summaries
 
 __all__ = ["Part", "summed"]
 
@@ -61,23 +63,23 @@ class Part:
         self.certain += other.certain
         if self.groups is not None and other.groups is not None:
             self.groups.absorb(other.groups)
+            _limited(self.groups, "by")
         if self.clusters is not None and other.clusters is not None:
             self.clusters.absorb(other.clusters)
+            _limited(self.clusters, "cluster")
         self.drawn += other.drawn
         self.others = tuple(dict.fromkeys((*self.others, *other.others)))
 
     def totals(self, columns: Columns, rate: float) -> Totals:
         """Return the sums as an evaluation takes them."""
-        missing = absent(self.first.summary)
         bins, groups = self.first.bins, self.first.groups
         if bins is not None and self.bins is not None:
-            bins = Table(bins.name, bins.keys, as_summaries(self.bins, missing), bins.bins, bins.top_label)
+            bins = Table(bins.name, bins.keys, self.bins, bins.bins, bins.top_label)
         if groups is not None and self.groups is not None:
-            found = as_summaries(self.groups.rows, missing)
-            groups = Table(groups.name, self.groups.keys, found, None, groups.top_label)
+            groups = Table(groups.name, self.groups.keys, self.groups.rows, None, groups.top_label)
         counts, sums = self.cells.tolist()
         sums_of_all = Gathered(
-            as_summaries(self.total, missing)[0], bins, groups, Histogram(tuple(counts), tuple(sums)), self.certain
+            summaries(self.total)[0], bins, groups, Histogram(tuple(counts), tuple(sums)), self.certain
         )
         clusters = None
         if self.clusters is not None:
@@ -110,6 +112,15 @@ def summed(checked: Checked, edges: tuple[Bins, str] | None, rate: float, rng: n
     return part
 
 
+def _limited(keyed: Keyed, name: str) -> None:
+    """Refuse more keys than can be held."""
+    if len(keyed) > totals.MAX_KEYS:
+        raise fail(
+            ShapeError, name, f"must have at most {totals.MAX_KEYS} different values", got=f"{len(keyed)}",
+            hint="sums are kept for each of them; is it the right column?",
+        )  # fmt: skip
+
+
 def _some(table: Any, rate: float, rng: np.random.Generator) -> Iterator[Any]:
     n = table.num_rows
     if rate >= 1.0:
@@ -125,15 +136,17 @@ def _part(form: str, rows: Batch, edges: tuple[Bins, str] | None) -> Part:
     sums = gather(p, rows.weight, edges, rows.by)
     groups = clusters = None
     if sums.groups is not None:
-        groups = Keyed("by")
-        groups.add(sums.groups.keys, as_rows(sums.groups.summaries))
+        groups = Keyed()
+        groups.add(sums.groups.keys, sums.groups.sums)
+        _limited(groups, "by")
     if rows.cluster is not None:
         keys, codes = cluster_codes(rows.cluster, p.n, p.outcome)
-        clusters = Keyed("cluster")
+        clusters = Keyed()
         clusters.add(keys, cluster_sums(p, codes, len(keys), rows.weight))
-    total, cells = as_rows([sums.summary]), np.array([sums.histogram.counts, sums.histogram.sums])
-    bins = None if sums.bins is None else as_rows(sums.bins.summaries)
+        _limited(clusters, "cluster")
+    total, cells = as_sums([sums.summary]), np.array([sums.histogram.counts, sums.histogram.sums])
+    bins = None if sums.bins is None else sums.bins.sums.copy()
     if sums.groups is not None:
-        sums = sums._replace(groups=Table(sums.groups.name, (), (), None, sums.groups.top_label))
+        sums = sums._replace(groups=Table.of_summaries(sums.groups.name, (), (), None, sums.groups.top_label))
     most, certain = most_entropy(p), sums.n_certain
     return Part(form, p.family, p.dimension, most, sums, total, bins, groups, cells, certain, clusters, [])

@@ -7,7 +7,7 @@ from datetime import datetime
 from importlib import resources
 
 from ..._versions import version
-from ...inference.intervals import bounds_from_sums
+from ...inference.keyed import interval_from_sums
 from ...report.details import moment, pairs_table
 from ...report.figures import number_table
 from ...report.icons import icon
@@ -193,7 +193,7 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
     s, monitor = reading.summary, history.monitor
     found = [("rows", grouped(s.n), f"in {_batches(history)}")]
     if s.n:
-        at = bounds_from_sums(s).interval(LEVEL)
+        at = interval_from_sums(s, LEVEL)
         between = f"nat over all rows, {percent(LEVEL)} interval {ends(at, signed=True)}; above 0 is over-confident"
         if s.n_impossible:
             between = f"over all rows; without the impossible ones {shown(s.ecd_possible, signed=True)} nat"

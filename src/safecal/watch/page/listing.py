@@ -4,10 +4,11 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...inference.intervals import intervals_together
+from ...inference.keyed import intervals_together
 from ...report.markup import Markup, element, shortened
 from ...report.numbers import grouped, shown
 from ...report.tables import region
+from ...summary import as_sums
 from ..history import History, Raised
 from ..readings import Reading, group_names, log10, shown_groups
 from .state import moment_text
@@ -90,7 +91,7 @@ def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
     ]
     names = group_names(history.monitor.groups)
     found, left = shown_groups(history.monitor, LISTED)
-    ends = intervals_together([reading.summary for _, reading in found], level)
+    ends = intervals_together(as_sums([reading.summary for _, reading in found]), level)
     body = [_group(names[group], reading, at.low, at.high) for (group, reading), at in zip(found, ends, strict=True)]
     return _table(columns, body, "Groups, the worst first"), left
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ...inference.intervals import bounds_from_sums
+from ...inference.keyed import intervals_from_sums
 from ...inference.results import Interval
 from ...report.markup import Markup, element, shortened
 from ...report.numbers import short, shown
 from ...report.svg import Scale, label, line, picture, shape, sized, tick_text
-from ...summary import Summary
+from ...summary import Summary, as_sums
 from ..history import History
 
 __all__ = ["MOST", "Slot", "slots", "windows_picture"]
@@ -48,12 +48,11 @@ def slots(history: History, most: int = MOST) -> tuple[list[Slot], str]:
         kept = [(point.batch, point.summary) for point in history.points]
     kept = [(name, summary) for name, summary in kept if summary.n]
     step = max(-(-len(kept) // most), 1)
-    found = []
-    for k in range(0, len(kept), step):
-        part = kept[k : k + step]
-        summary = sum((s for _, s in part), Summary())
-        found.append(Slot(tuple(name for name, _ in part), summary, bounds_from_sums(summary).interval(LEVEL)))
-    return found, what
+    parts = [kept[k : k + step] for k in range(0, len(kept), step)]
+    summaries = [sum((s for _, s in part), Summary()) for part in parts]
+    intervals = intervals_from_sums(as_sums(summaries), LEVEL)
+    names = (tuple(name for name, _ in part) for part in parts)
+    return [Slot(*slot) for slot in zip(names, summaries, intervals, strict=True)], what
 
 
 def windows_picture(name: str, found: Sequence[Slot], what: str, alarms: Mapping[str, str]) -> Markup:

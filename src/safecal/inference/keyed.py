@@ -1,0 +1,187 @@
+"""Bounds on the ECD of many keys at once, from their sums, at the level that is asked for.
+
+The formulas, for each key:
+
+- a t bound on the mean excess, corrected for skewness by Hall's transformation; below `FEW` rows each end is the wider
+  of plain and corrected;
+- never narrower than the spread that the model itself claims, by quantiles of the Pearson III law: a row alone proves
+  nothing;
+- above, the Poisson bound where surprises are few. If surprises of one size ``L`` come at a small rate, the third
+  cumulant over the variance is ``L`` and the variance over its square the number expected; the number seen follows, and
+  with it the bound on a Poisson mean;
+- below, not less than minus the mean entropy: no outcome of a classifier has a surprisal below 0.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._checks.columns import fraction
+from .._types import AnyArray, BoolArray, FloatArray
+from ..summary import COLUMN, Summary, as_sums
+from .results import Interval
+from .skewed import FEW
+from .tails import pearson3_quantiles
+
+__all__ = ["bounds_by_key", "interval_from_sums", "intervals_from_sums", "intervals_together", "lows_together"]
+
+_BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
+_MANY = 1e6  # expected surprises from which a Poisson law is a normal one
+
+
+def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the ECD of each key, each of them missed with probability ``alpha`` at most.
+
+    ``sums`` has a row for each key, as `safecal.summary.summed` makes them. Keys without rows, or without weight, have
+    NaN; those where an impossible outcome happened have infinity, twice.
+    """
+    low, high = np.empty(len(sums)), np.empty(len(sums))
+    for rows in _blocks(len(sums)):
+        keys = _Keys.of(sums[rows], alpha)
+        low[rows], high[rows] = keys.low(), keys.high()
+    return low, high
+
+
+def lows_together(sums: FloatArray, level: float) -> FloatArray:
+    """Return the lower ends of `intervals_together` alone, as an array."""
+    alpha = _each(sums, level)
+    low = np.empty(len(sums))
+    for rows in _blocks(len(sums)):
+        low[rows] = _Keys.of(sums[rows], alpha).low()
+    return low
+
+
+def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
+    """Return an interval for each key, from its sums, at the level that makes all hold together (Bonferroni)."""
+    alpha = _each(sums, fraction(level, "level"))
+    return _intervals(sums, alpha, 1.0 - 2.0 * alpha)
+
+
+def intervals_from_sums(sums: FloatArray, level: float) -> tuple[Interval, ...]:
+    """Return an interval for each key, from its sums, each of which holds by itself at ``level``."""
+    return _intervals(sums, (1.0 - level) / 2.0, level)
+
+
+def interval_from_sums(summary: Summary, level: float) -> Interval:
+    """Return ECD with its interval, from sums alone."""
+    return intervals_from_sums(as_sums([summary]), level)[0]
+
+
+def _each(sums: FloatArray, level: float) -> float:
+    """Return with what probability each end may miss, so that all intervals hold together."""
+    return (1.0 - level) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
+
+
+def _blocks(count: int) -> list[slice]:
+    return [slice(start, start + _BLOCK) for start in range(0, count, _BLOCK)]
+
+
+def _intervals(sums: FloatArray, alpha: float, level: float) -> tuple[Interval, ...]:
+    found = []
+    for rows in _blocks(len(sums)):
+        keys = _Keys.of(sums[rows], alpha)
+        ends = (x.tolist() for x in (keys.ecd, keys.low(), keys.high(), keys.method()))
+        found += [Interval(value, low, high, level, method) for value, low, high, method in zip(*ends, strict=True)]
+    return tuple(found)
+
+
+class _Keys(NamedTuple):
+    """What the bounds of some keys are made of, one number a key in each array."""
+
+    alpha: float
+    n: FloatArray
+    weight: FloatArray
+    impossible: BoolArray  # whether an outcome of probability 0 happened
+    ecd: FloatArray
+    error: FloatArray  # standard error of ECD; 0 where there is no spread, or none that a float can hold
+    skew: FloatArray  # skewness over the root of the rows
+    t: FloatArray  # quantile of the t law
+    excess: FloatArray
+    variance: FloatArray  # that the model claims
+    numerical: FloatArray  # variance from draws
+    third: FloatArray
+    least: FloatArray  # no ECD lies below; NaN where there is no such limit
+
+    @classmethod
+    def of(cls, sums: FloatArray, alpha: float) -> "_Keys":
+        """Read them off the sums."""
+
+        def column(name: str) -> FloatArray:
+            return sums[:, COLUMN[name]]
+
+        n, weight, excess = column("n"), column("weight"), column("sum_excess")
+        square, cube, w3 = column("sum_excess2_weight2"), column("sum_excess3_weight3"), column("weight3")
+        with np.errstate(all="ignore"):  # empty keys divide by 0, and sums may overflow
+            mean = excess / weight
+            second = square - 2.0 * mean * column("sum_excess_weight2") + mean**2 * column("weight2")
+            third = cube - 3.0 * mean * column("sum_excess2_weight3")
+            third += 3.0 * mean**2 * column("sum_excess_weight3") - mean**3 * w3
+            spread = np.isfinite(cube) & (second > 1e-14 * square) & (n >= 2.0)
+            error = np.where(spread, np.sqrt(second * n / (n - 1.0)) / weight, 0.0)
+            # Not over second**1.5, which is 0 for spreads that a float can still hold.
+            skew = np.where(error > 0.0, third / second / np.sqrt(second), 0.0)
+            least = np.where(np.isnan(column("sum_predicted")), np.nan, -column("sum_entropy") / weight)
+        few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
+        t = -special.stdtrit(np.maximum(few - 1.0, 1.0), alpha)[place]
+        impossible = column("weight_impossible") > 0.0
+        ecd = np.where(impossible, math.inf, mean)
+        variance, numerical = column("sum_varentropy_weight2"), column("sum_numerical_variance_weight2")
+        cumulant = column("sum_third_cumulant_weight3")
+        return cls(alpha, n, weight, impossible, ecd, error, skew, t, excess, variance, numerical, cumulant, least)
+
+    def low(self) -> FloatArray:
+        """Return the lower bounds."""
+        with np.errstate(all="ignore"):
+            bent = _bent(self.t, self.skew)
+            reach = np.where(self.n < FEW, np.maximum(bent, self.t), bent) * self.error
+            low = self.ecd - np.where(self.error > 0.0, reach, 0.0)
+            low = np.fmin(low, self.ecd - self._claimed(upper=True) / self.weight)
+            low = np.fmax(low, self.least)
+        return self._known(low)
+
+    def high(self) -> FloatArray:
+        """Return the upper bounds."""
+        with np.errstate(all="ignore"):
+            bent = _bent(-self.t, self.skew)
+            reach = np.where(self.n < FEW, np.minimum(bent, -self.t), bent) * self.error
+            high = self.ecd - np.where(self.error > 0.0, reach, 0.0)
+            high = np.fmax(high, self.ecd - self._claimed(upper=False) / self.weight)
+            high = np.fmax(high, self._rare())
+        return self._known(high)
+
+    def _known(self, bound: FloatArray) -> FloatArray:
+        """Put infinity where an impossible outcome happened, and NaN where there is nothing to bound."""
+        return np.where(self.impossible | np.isnan(self.ecd), self.ecd, bound)
+
+    def _claimed(self, *, upper: bool) -> FloatArray:
+        """Return a quantile of the summed excess if the model is calibrated; NaN where it claims no spread."""
+        found = np.full(len(self.n), np.nan)
+        some: BoolArray = self.variance > 0.0
+        spread = (self.variance + self.numerical)[some]
+        found[some] = pearson3_quantiles(self.alpha, spread, self.third[some], upper=upper)
+        return found
+
+    def _rare(self) -> FloatArray:
+        """Return the Poisson bound; NaN where surprises are many, or of no size."""
+        found = np.full(len(self.n), np.nan)
+        size = self.third / self.variance
+        expected = self.variance / size / size
+        some: BoolArray = (self.variance > 0.0) & (self.third > 0.0) & (expected < _MANY)
+        size, expected = size[some], expected[some]
+        seen = np.maximum(self.excess[some] / size + expected, 0.0)
+        most = special.gammainccinv(seen + 1.0, self.alpha)
+        found[some] = (most - expected) * size / self.weight[some]
+        return found
+
+    def method(self) -> AnyArray:
+        """Say of each key how its bounds are made, as an array of text."""
+        cases = [self.n == 0.0, self.impossible, self.error == 0.0]
+        words = ["no rows", "an impossible outcome happened", "no spread, from sums"]
+        return np.select(cases, words, "skewness-corrected t, from sums")
+
+
+def _bent(g: FloatArray, skew: FloatArray) -> FloatArray:
+    """Undo Hall's transformation of t: see `safecal.inference.skewed.bent`."""
+    return np.where(np.abs(skew) < 1e-6, g, 3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))
