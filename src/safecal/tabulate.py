@@ -83,6 +83,8 @@ def sweep(
     found = Spread(cells, certain)
     if not splits:
         return added_up(totals[0]), [], found
+    for total in totals:
+        total.flags.writeable = False  # so that a table need not copy it
     tables = [split.table(total) for split, total in zip(splits, totals, strict=True)]
     return tables[0].total, tables, found
 

@@ -29,6 +29,7 @@ from safecal.report.details import snippet
 from safecal.report.diagram import points
 from safecal.report.svg import Scale
 from safecal.report.words import temperature_in_words
+from safecal.summary import as_sums
 
 from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
 
@@ -475,7 +476,7 @@ def test_the_over_confident_side_is_shaded(case: str) -> None:
         for observed in (0.02, 0.2, 0.4, 0.6, 0.8, 0.98):
             s = safecal.Summary(n=1, weight=1.0, sum_predicted=predicted, sum_observed=observed,
                                 sum_confidence=predicted, sum_correct=observed, sum_brier=0.0)  # fmt: skip
-            one = dataclasses.replace(table, keys=((0.0, 1.0),), summaries=(s,))
+            one = dataclasses.replace(table, keys=((0.0, 1.0),), sums=as_sums([s]))
             inside = any(_contains(polygon, x(predicted), y(observed)) for polygon in shaded)
             assert inside == bool(one.overconfident()[0]), (predicted, observed)
 
