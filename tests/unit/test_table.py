@@ -11,7 +11,8 @@ import pytest
 import safecal
 from safecal import Summary, Table, documents
 from safecal.errors import MergeError, ShapeError
-from safecal.summary import as_sums
+from safecal.summary import COLUMN, as_sums
+from safecal.tabulate import by_group, tabulate
 
 RESULT = safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], bins=2, by=["b", "a", "a", "b", "b"])
 
@@ -203,6 +204,28 @@ def test_merging_by_key_is_the_sum_of_the_summaries() -> None:
         wanted[key + 2500] = wanted.get(key + 2500, Summary()) + s
     assert dict(merged.items()) == wanted
     assert merged.keys == tuple(wanted)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("family", ["bernoulli", "categorical", "gaussian"])
+def test_more_groups_than_rows_of_a_block_are_summed_as_few_are(family: str, weighted: bool) -> None:
+    rng = np.random.default_rng(1)
+    n = 80_000  # more than a block
+    by = rng.permutation(np.arange(n) % 70_000)
+    z = rng.normal(0, 2, (n, 3))
+    predictions = {
+        "bernoulli": lambda: safecal.bernoulli(rng.integers(0, 2, n), logits=z[:, 0]),
+        "categorical": lambda: safecal.categorical(rng.integers(0, 3, n), logits=z),
+        "gaussian": lambda: safecal.gaussian(z[:, 0], z[:, 1], std=1.0),
+    }[family]()
+    w = rng.random(n) if weighted else None
+    table = tabulate(predictions, [by_group(predictions, by)], w)[0]
+    assert table.keys == tuple(range(70_000))
+    scored = predictions.score()
+    weight = np.ones(n) if w is None else w
+    for name, column in (("n", np.ones(n)), ("weight", weight), ("sum_excess", weight * scored.excess)):
+        wanted = np.bincount(by, weights=column)
+        assert np.abs(table.sums[:, COLUMN[name]] - wanted).max() < 1e-12 * max(np.abs(wanted).max(), 1.0), name
 
 
 def test_no_summary_is_made_for_what_is_read_off_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
