@@ -97,7 +97,7 @@ def undocumented_fields(cls: type) -> list[str]:
         return []
     doc = NumpyDocString(inspect.getdoc(cls) or "")
     described = {
-        name.strip()
+        name.strip().lstrip("*")
         for section in ("Parameters", "Other Parameters", "Attributes")
         for entry in doc[section]
         for name in entry.name.split(",")

@@ -1,4 +1,4 @@
-"""Metrics of torchmetrics: one state of sums, held to `safecal.evaluate` on all rows."""
+"""Metrics of torchmetrics: states of sums, held to `safecal.evaluate` on all rows."""
 
 import dataclasses
 import io
@@ -14,6 +14,11 @@ import pytest
 
 import safecal
 from safecal import errors
+from safecal._kernels.nodes import node_rows
+from safecal._sums.cells import Cells
+from safecal._sums.nodes import Nodes
+from safecal.plan import Plan
+from safecal.tally import Tally
 
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
@@ -24,7 +29,9 @@ from safecal.compat.torchmetrics import (  # noqa: E402
     BinaryECD,
     MulticlassCalibration,
     MulticlassECD,
+    sums,
 )
+from safecal.compat.torchmetrics.rows import Gaps  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -48,12 +55,26 @@ def multiclass(
     return z if from_logits else torch.softmax(z.double(), 1).to(dtype), y
 
 
+def rows_of(preds: Any, target: Any, from_logits: bool) -> tuple[Any, dict[str, Any]]:
+    """Return the same numbers as arrays."""
+    values = preds.cpu().double().numpy()
+    return target.cpu().numpy(), {"logits": values} if from_logits else {"y_prob": values}
+
+
+def tallied(preds: Any, target: Any, from_logits: bool, bins: Any = 10) -> Tally:
+    """Return what safecal sums of the same numbers."""
+    y, form = rows_of(preds, target, from_logits)
+    values = next(iter(form.values()))
+    predictions = (safecal.bernoulli if values.ndim == 1 else safecal.categorical)(y, **form)
+    zero = np.isinf(values) if from_logits else (values == 0.0) | ((values == 1.0) & (values.ndim == 1))
+    certain = int((zero if values.ndim == 1 else zero.any(axis=1)).sum())
+    return dataclasses.replace(Tally.of(predictions, Plan.of(predictions, bins)), n_certain=certain)
+
+
 def evaluated(preds: Any, target: Any, from_logits: bool, **options: Any) -> safecal.Evaluation:
     """Return what safecal makes of the same numbers."""
-    wide = preds if preds.dtype in (torch.float64, torch.float32) else preds.float()
-    values = wide.cpu().numpy()
-    form = {"logits": values} if from_logits else {"y_prob": values}
-    return safecal.evaluate(target.cpu().numpy(), **form, **options)
+    y, form = rows_of(preds, target, from_logits)
+    return safecal.evaluate(y, **form, **options)
 
 
 def assert_same_summary(found: safecal.Summary, wanted: safecal.Summary, rows_scale: float = 1e-12) -> None:
@@ -65,20 +86,51 @@ def assert_same_summary(found: safecal.Summary, wanted: safecal.Summary, rows_sc
             assert a == pytest.approx(b, rel=1e-12, abs=rows_scale * max(wanted.n, 1)), field.name
 
 
-def assert_same(metric: Any, wanted: safecal.Evaluation) -> None:
-    table = metric.table()
+def assert_same_tally(found: Tally, wanted: Tally) -> None:
+    assert found.bins is not None
     assert wanted.bins is not None
-    assert (table.name, table.keys, table.bins, table.top_label) == (
-        wanted.bins.name, wanted.bins.keys, wanted.bins.bins, wanted.bins.top_label,
-    )  # fmt: skip
-    for found, of_bin in zip(table.summaries, wanted.bins.summaries, strict=True):
-        assert_same_summary(found, of_bin)
-    assert_same_summary(metric.summary(), wanted.summary)
-    result = metric.evaluation()
-    assert (result.family, result.most_entropy) == (wanted.family, pytest.approx(wanted.most_entropy))
-    assert result.n_certain == wanted.n_certain
-    np.testing.assert_array_equal(result.histogram.counts, wanted.histogram.counts)
-    np.testing.assert_allclose(result.histogram.sums, wanted.histogram.sums, rtol=1e-11, atol=1e-11)
+    for name in ("family", "dimension", "weighted", "n_certain"):
+        assert getattr(found, name) == getattr(wanted, name), name
+    assert (found.most_entropy, found.least_excess) == pytest.approx((wanted.most_entropy, wanted.least_excess))
+    for name in ("name", "keys", "bins", "top_label"):
+        assert getattr(found.bins, name) == getattr(wanted.bins, name), name
+    for a, b in zip(found.bins.summaries, wanted.bins.summaries, strict=True):
+        assert_same_summary(a, b)
+    assert_same_summary(found.summary, wanted.summary)
+    if isinstance(wanted.spectrum, Cells):
+        assert isinstance(found.spectrum, Cells)
+        np.testing.assert_array_equal(found.spectrum.moments[..., 0], wanted.spectrum.moments[..., 0])
+        np.testing.assert_allclose(found.spectrum.moments, wanted.spectrum.moments, rtol=1e-11, atol=1e-11)
+        assert found.spread is None
+        return
+    assert isinstance(found.spectrum, Nodes)
+    assert isinstance(wanted.spectrum, Nodes)
+    assert found.spectrum.surprises == wanted.spectrum.surprises
+    np.testing.assert_allclose(found.spectrum.sums, wanted.spectrum.sums, rtol=1e-10, atol=1e-10)
+    assert found.spread is not None
+    assert wanted.spread is not None
+    np.testing.assert_array_equal(found.spread.counts, wanted.spread.counts)
+    np.testing.assert_allclose(found.spread.sums, wanted.spread.sums, rtol=1e-11, atol=1e-11)
+
+
+def assert_same(metric: Any, wanted: Tally) -> None:
+    found = metric.tally()
+    assert_same_tally(found, wanted)
+    assert metric.table() == found.bins
+    assert metric.summary() == found.summary
+
+
+def assert_same_evaluation(found: safecal.Evaluation, wanted: safecal.Evaluation) -> None:
+    rel = 1e-6 if wanted.family == "bernoulli" else 1e-4
+    assert found.verdict.decision == wanted.verdict.decision
+    assert found.verdict.unsafe_in == wanted.verdict.unsafe_in
+    for name in ("temperature", "interval"):
+        a, b = getattr(found, name), getattr(wanted, name)
+        assert a.method == b.method
+        for end in ("value", "low", "high"):
+            assert getattr(a, end) == pytest.approx(getattr(b, end), rel=rel, abs=1e-12, nan_ok=True), (name, end)
+    assert found.test.method == wanted.test.method
+    assert found.test.p_value == pytest.approx(wanted.test.p_value, rel=1e-4, abs=1e-300, nan_ok=True)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -89,7 +141,7 @@ def test_binary_rows_are_those_of_numpy(dtype: Any, from_logits: bool, device: s
     metric = BinaryCalibration(from_logits=from_logits).to(device)
     metric.update(preds.to(device), target.to(device))
     assert metric.sums.dtype == torch.float64
-    assert_same(metric, evaluated(preds, target, from_logits))
+    assert_same(metric, tallied(preds, target, from_logits))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -100,7 +152,7 @@ def test_multiclass_rows_are_those_of_numpy(dtype: Any, classes: int, from_logit
     preds, target = multiclass(1500, classes, from_logits, 2, dtype)
     metric = MulticlassCalibration(classes, from_logits=from_logits).to(device)
     metric.update(preds.to(device), target.to(device))
-    assert_same(metric, evaluated(preds, target, from_logits))
+    assert_same(metric, tallied(preds, target, from_logits))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -108,7 +160,7 @@ def test_half_logits_are_read_as_the_numbers_they_hold(dtype: Any) -> None:
     preds, target = multiclass(500, 7, True, 3, dtype)
     metric = MulticlassCalibration(7, from_logits=True)
     metric.update(preds, target)
-    assert_same(metric, evaluated(preds, target, True))
+    assert_same(metric, tallied(preds, target, True))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +177,7 @@ def test_difficult_binary_probabilities(preds: list[float], target: list[int]) -
     p, y = torch.tensor(preds, dtype=torch.float64), torch.tensor(target)
     metric = BinaryCalibration(from_logits=False)
     metric.update(p, y)
-    assert_same(metric, evaluated(p, y, False))
+    assert_same(metric, tallied(p, y, False))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +192,7 @@ def test_difficult_binary_logits(preds: list[float], target: list[int]) -> None:
     z, y = torch.tensor(preds, dtype=torch.float64), torch.tensor(target)
     metric = BinaryCalibration(from_logits=True)
     metric.update(z, y)
-    assert_same(metric, evaluated(z, y, True))
+    assert_same(metric, tallied(z, y, True))
 
 
 def test_difficult_classes() -> None:
@@ -153,11 +205,11 @@ def test_difficult_classes() -> None:
         y = torch.tensor(target)
         metric = MulticlassCalibration(3, from_logits=True)
         metric.update(z, y)
-        assert_same(metric, evaluated(z, y, True))
+        assert_same(metric, tallied(z, y, True))
         p = torch.softmax(z, 1)
         metric = MulticlassCalibration(3, from_logits=False)
         metric.update(p, y)
-        assert_same(metric, evaluated(p, y, False))
+        assert_same(metric, tallied(p, y, False))
 
 
 @pytest.mark.parametrize("from_logits", [False, True])
@@ -230,17 +282,145 @@ def test_no_rows() -> None:
     assert math.isnan(float(wide.compute()))
 
 
-def test_the_evaluation_says_that_it_comes_from_sums() -> None:
-    preds, target = binary(4000, True, 6)
+def two_classes(case: str) -> tuple[Any, Any, bool]:
+    """Return log-odds or probabilities, outcomes, and which of the two it is."""
+    rng = np.random.default_rng(21)
+    n = 2000
+    z = rng.normal(0.0, {"sharp": 8.0}.get(case, 2.0), n) - {"rare": 6.0}.get(case, 0.0)
+    p = 1.0 / (1.0 + np.exp(-z))
+    if case in ("lattice", "toss"):
+        p = rng.choice([0.5] if case == "toss" else [0.02, 0.1, 0.4, 0.5, 0.8], n)
+    if case in ("certain", "impossible"):
+        p[:50], p[50:70] = 1.0, 0.0
+    truth = float(case) if case[0].isdigit() else 1.0
+    with np.errstate(divide="ignore"):
+        chance = 1.0 / (1.0 + np.exp(-(np.log(p) - np.log1p(-p)) / truth))
+    y = rng.random(n) < chance
+    if case == "impossible":
+        y[0], y[60] = False, True
+    as_logits = case in ("1.2", "2", "sharp", "calibrated")
+    return torch.tensor(z if as_logits else p), torch.tensor(y.astype(int)), as_logits
+
+
+def many_classes(case: str) -> tuple[Any, Any, bool]:
+    """Return logits or probabilities of six classes, outcomes, and which of the two it is."""
+    rng = np.random.default_rng(22)
+    n, classes = 1200, 6
+    z = rng.normal(0.0, {"sharp": 8.0}.get(case, 2.0), (n, classes))
+    if case == "rare":
+        z[:, 0] += 9.0
+    if case in ("lattice", "toss"):
+        z = np.log(rng.permuted(np.tile([0.5, 0.2, 0.2, 0.05, 0.03, 0.02], (n, 1)), axis=1))
+        z *= case == "lattice"
+    if case in ("certain", "impossible"):
+        z[:50, 1:], z[50:90, 2] = -np.inf, -np.inf
+    truth = float(case) if case[0].isdigit() else 1.0
+    chance = np.exp((z - z.max(axis=1, keepdims=True)) / truth)
+    chance /= chance.sum(axis=1, keepdims=True)
+    y = (rng.random((n, 1)) > chance.cumsum(axis=1)).sum(axis=1).clip(0, classes - 1)
+    if case == "impossible":
+        y[0], y[60] = 1, 2
+    as_logits = case not in ("1.5", "3", "lattice", "certain")
+    if not as_logits:
+        z = np.exp(z - z.max(axis=1, keepdims=True))
+        z /= z.sum(axis=1, keepdims=True)
+    return torch.tensor(z), torch.tensor(y), as_logits
+
+
+def metric_of(preds: Any, from_logits: bool) -> Any:
+    if preds.ndim == 1:
+        return BinaryCalibration(from_logits=from_logits)
+    return MulticlassCalibration(preds.shape[1], from_logits=from_logits)
+
+
+CASES = ("1.2", "1.5", "2", "3", "calibrated", "sharp", "rare", "lattice", "toss", "certain", "impossible")
+
+
+@pytest.mark.parametrize("make", [two_classes, many_classes])
+@pytest.mark.parametrize("case", CASES)
+def test_the_evaluation_of_batches_and_ranks_is_that_of_all_rows(make: Any, case: str) -> None:
+    preds, target, from_logits = make(case)
+    wanted = safecal.Evaluation.of(tallied(preds, target, from_logits))
+    one, two = metric_of(preds, from_logits), metric_of(preds, from_logits)
+    for begin, end, metric in ((0, 300, one), (300, 310, two), (310, 900, one), (900, len(preds), two)):
+        metric.update(preds[begin:end], target[begin:end])
+    one.merge_state(two)
+    assert_same_evaluation(one.evaluation(), wanted)
+
+
+@pytest.mark.parametrize("make", [two_classes, many_classes])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_evaluation_is_that_of_safecal_on_the_same_values(make: Any, dtype: Any) -> None:
+    preds, target, from_logits = make("2")
+    preds = preds.to(dtype)
+    metric = metric_of(preds, from_logits)
+    metric.update(preds, target)
+    found, wanted = metric.evaluation(), evaluated(preds, target, from_logits)
+    assert_same_evaluation(found, wanted)
+    assert found.temperature.low < 2.0 < found.temperature.high
+    assert safecal.Evaluation.from_dict(found.to_dict()) == found
+
+
+def test_the_evaluation_takes_other_limits() -> None:
+    preds, target, _ = two_classes("2")
     metric = BinaryECD(from_logits=True)
     metric.update(preds, target)
-    result, wanted = metric.evaluation(), evaluated(preds, target, True)
-    assert "from sums" in result.interval.method
-    assert "from sums" in result.temperature.method
-    assert result.reliability is None
-    assert result.interval.high == pytest.approx(wanted.interval.high, abs=0.02)
-    assert safecal.Evaluation.from_dict(result.to_dict()) == result
-    assert result.verdict.decision == wanted.verdict.decision
+    limits = {"threshold": 1.0, "max_temperature": 4.0, "level": 0.9}
+    assert_same_evaluation(metric.evaluation(**limits), evaluated(preds, target, True, **limits))
+    with pytest.raises(errors.RangeError, match="`level`"):
+        metric.evaluation(level=2.0)
+
+
+def test_two_classes_have_their_reliability_and_more_classes_none() -> None:
+    preds, target = binary(500, True, 6)
+    metric = BinaryECD(from_logits=True)
+    metric.update(preds, target)
+    found, wanted = metric.evaluation().reliability, evaluated(preds, target, True).reliability
+    assert found is not None
+    assert wanted is not None
+    assert found.ece_quantile == pytest.approx(wanted.ece_quantile, rel=1e-9)
+    wide = MulticlassECD(5, from_logits=True)
+    wide.update(*multiclass(300, 5, True, 6))
+    assert wide.evaluation().reliability is None
+
+
+def test_nodes_are_those_of_numpy_however_far_apart_the_classes_are() -> None:
+    rng = np.random.default_rng(23)
+    gaps = np.abs(rng.normal(0.0, 1.0, (400, 30))) * rng.choice([1e-6, 1.0, 40.0, 900.0], (400, 1))
+    gaps[:, 0], gaps[::7, 1:] = np.inf, np.inf
+    kept = torch.tensor(rng.random(400) < 0.9)
+    found = sums._node_sums(Gaps(torch.tensor(gaps), None), kept)
+    np.testing.assert_allclose(found, node_rows(gaps)[..., kept].sum(axis=2), rtol=1e-12)
+
+
+def test_logits_beyond_all_measure_leave_the_sums_finite() -> None:
+    z = torch.tensor([[1e300, -1e300, 0.0], [0.0, 1e200, 1.0], [2.0, 1.0, 0.0]], dtype=torch.float64)
+    metric = MulticlassCalibration(3, from_logits=True)
+    metric.update(z, torch.tensor([0, 1, 0]))
+    assert bool(metric.nodes.isfinite().all())
+    narrow = BinaryCalibration(from_logits=True)
+    narrow.update(torch.tensor([1e300, -1e200, 1.0], dtype=torch.float64), torch.tensor([1, 0, 0]))
+    assert bool(narrow.cells.isfinite().all())
+
+
+def test_a_tally_adds_up_with_one_of_arrays() -> None:
+    preds, target = multiclass(400, 4, True, 24)
+    metric = MulticlassECD(4, from_logits=True)
+    metric.update(preds[:150], target[:150])
+    both = metric.tally() + tallied(preds[150:], target[150:], True)
+    assert_same_tally(both, tallied(preds, target, True))
+
+
+@pytest.mark.parametrize("value", [math.nan, 1.5])
+def test_rows_without_an_answer_have_no_evaluation(value: float) -> None:
+    metric = BinaryCalibration(from_logits=False, validate_args=False)
+    metric.update(torch.tensor([0.2, value]), torch.tensor([0, 1]))
+    with pytest.raises(errors.MissingValueError, match="validate_args=True"):
+        metric.evaluation()
+    wide = MulticlassCalibration(2, from_logits=False, validate_args=False)
+    wide.update(torch.tensor([[0.2, value]]), torch.tensor([0]))
+    with pytest.raises(errors.MissingValueError, match="validate_args=True"):
+        wide.evaluation()
 
 
 def test_rows_that_are_ignored_add_nothing() -> None:
@@ -251,12 +431,12 @@ def test_rows_that_are_ignored_add_nothing() -> None:
     metric = MulticlassCalibration(4, from_logits=True, ignore_index=-100)
     metric.update(preds, marked)
     keep = marked != -100
-    assert_same(metric, evaluated(preds[keep], target[keep], True))
+    assert_same(metric, tallied(preds[keep], target[keep], True))
     p, y = binary(90, False, 7)
     y[::3], p[::3] = 255, math.nan
     narrow = BinaryCalibration(from_logits=False, ignore_index=255)
     narrow.update(p, y.to(torch.uint8))
-    assert_same(narrow, evaluated(p[y != 255], y[y != 255], False))
+    assert_same(narrow, tallied(p[y != 255], y[y != 255], False))
 
 
 def test_further_dimensions_follow_the_classes() -> None:
@@ -277,7 +457,7 @@ def test_bins_are_an_argument() -> None:
     bins = safecal.Bins.from_edges([0.0, 0.05, 0.5, 1.0])
     metric = BinaryCalibration(from_logits=False, bins=bins)
     metric.update(preds, target)
-    assert_same(metric, evaluated(preds, target, False, bins=bins))
+    assert_same(metric, tallied(preds, target, False, bins=bins))
 
 
 @pytest.mark.parametrize(
@@ -378,7 +558,7 @@ def test_forward_gives_the_batch_and_keeps_the_whole() -> None:
         assert float(value) == pytest.approx(safecal.ecd(target[rows].numpy(), logits=preds[rows].numpy()), rel=1e-12)
         assert not value.requires_grad
     assert metric.update_count == 3
-    assert_same(metric, evaluated(preds, target, True))
+    assert_same(metric, tallied(preds, target, True))
     assert float(metric.compute()) == pytest.approx(safecal.ecd(target.numpy(), logits=preds.numpy()), rel=1e-12)
 
 
@@ -386,39 +566,46 @@ def test_a_batch_that_is_refused_leaves_the_sums_alone() -> None:
     preds, target = binary(100, False, 11)
     metric = BinaryECD(from_logits=False)
     metric(preds, target)
-    before = metric.sums.clone()
+    before = {name: state.clone() for name, state in metric.metric_state.items()}
     for call in (metric, metric.update):
         with pytest.raises(errors.RangeError):
             call(torch.tensor([0.5, 1.5]), torch.tensor([0, 1]))
-        assert torch.equal(metric.sums, before)
+        assert all(torch.equal(getattr(metric, name), state) for name, state in before.items())
     metric(preds, target)
-    assert torch.equal(metric.sums, 2 * before)
+    assert all(torch.equal(getattr(metric, name), 2 * state) for name, state in before.items())
 
 
-def test_the_state_is_one_tensor_of_constant_size() -> None:
-    metric = BinaryCalibration(from_logits=True)
-    shape, size = metric.sums.shape, len(pickle.dumps(metric))
-    assert list(metric.metric_state) == ["sums"]
-    for seed in range(50):
-        metric.update(*binary(1000, True, seed))
-    assert list(metric.metric_state) == ["sums"]
-    assert metric.sums.shape == shape
-    assert metric.sums.untyped_storage().nbytes() == shape.numel() * 8
+@pytest.mark.parametrize("classes", [2, 5])
+def test_the_states_are_of_constant_size(classes: int) -> None:
+    metric: Any = BinaryCalibration(from_logits=True)
+    names = ["sums", "cells"]
+    if classes > 2:
+        metric, names = MulticlassCalibration(classes, from_logits=True), ["sums", "nodes", "surprises", "spread"]
+    shapes, size = {name: getattr(metric, name).shape for name in names}, len(pickle.dumps(metric))
+    assert list(metric.metric_state) == names
+    for seed in range(20):
+        metric.update(*(binary(1000, True, seed) if classes == 2 else multiclass(1000, classes, True, seed)))
+    assert list(metric.metric_state) == names
+    for name, shape in shapes.items():
+        state = getattr(metric, name)
+        assert state.shape == shape
+        assert state.untyped_storage().nbytes() == shape.numel() * 8
     assert len(pickle.dumps(metric)) <= size + 64
-    assert metric.summary().n == 50_000
+    assert metric.summary().n == 20_000
     assert metric.full_state_update is False
 
 
 def test_blocks_of_rows_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from safecal.compat.torchmetrics import state
+    from safecal.compat.torchmetrics import state as states
 
     preds, target = multiclass(500, 6, False, 12)
     whole, parts = MulticlassCalibration(6, from_logits=False), MulticlassCalibration(6, from_logits=False)
     whole.update(preds, target)
-    monkeypatch.setattr(state, "rows_at_once", lambda values: 33)
+    monkeypatch.setattr(states, "rows_at_once", lambda values: 33)
     parts.update(preds, target)
     assert torch.equal(whole.sums[:, :2], parts.sums[:, :2])
-    torch.testing.assert_close(whole.sums, parts.sums, rtol=1e-12, atol=1e-12)
+    for name, state in whole.metric_state.items():
+        torch.testing.assert_close(state, getattr(parts, name), rtol=1e-12, atol=1e-12)
     preds[401] = 2.0
     with pytest.raises(errors.RangeError, match=r"row 401 \(1 of 500 rows\)"):
         parts.update(preds, target)
@@ -432,7 +619,7 @@ def test_reset_clone_and_pickle() -> None:
     metric.reset()
     assert metric.summary().n == 0
     for other in (copy, stored):
-        assert_same(other, evaluated(preds, target, True, bins=7))
+        assert_same(other, tallied(preds, target, True, bins=7))
         other.update(preds, target)
         assert other.summary().n == 400
 
@@ -448,7 +635,7 @@ def test_a_checkpoint_keeps_the_sums() -> None:
     other = BinaryECD(from_logits=True)
     other.persistent(True)
     other.load_state_dict(torch.load(file, weights_only=True))
-    assert other.summary() == metric.summary()
+    assert other.tally() == metric.tally()
 
 
 @pytest.mark.parametrize(
@@ -467,12 +654,12 @@ def test_a_model_in_half_precision_leaves_the_sums_in_float64(change: Any) -> No
     metric.update(preds, target)
     metric.compute()
     change(metric)
-    assert metric.sums.dtype == torch.float64
-    assert_same(metric, evaluated(preds, target, False, bins=7))
+    assert {state.dtype for state in metric.metric_state.values()} == {torch.float64}
+    assert_same(metric, tallied(preds, target, False, bins=7))
     assert metric.compute()["ecd"].dtype == torch.float64
     metric.reset()
     metric.update(preds, target)
-    assert_same(metric, evaluated(preds, target, False, bins=7))
+    assert_same(metric, tallied(preds, target, False, bins=7))
 
 
 def test_states_merge() -> None:
@@ -483,10 +670,10 @@ def test_states_merge() -> None:
     two.update(preds[100:], target[100:])
     one.merge_state(two)
     assert float(one.compute()) == pytest.approx(safecal.ecd(target.numpy(), logits=preds.numpy()), rel=1e-12)
-    assert_same(one, evaluated(preds, target, True))
+    assert_same(one, tallied(preds, target, True))
     empty = BinaryECD(from_logits=True)
     empty.merge_state(two.metric_state)
-    assert empty.summary() == two.summary()
+    assert empty.tally() == two.tally()
 
 
 @pytest.mark.parametrize(
@@ -496,6 +683,7 @@ def test_states_merge() -> None:
         BinaryECD(from_logits=True, bins=safecal.Bins.from_edges([0.0, *np.linspace(0.2, 0.9, 9), 1.0])),
         MulticlassECD(3, from_logits=True),
         {"sums": torch.zeros(10, 1)},
+        MulticlassECD(2, from_logits=True).metric_state,
     ],
 )
 def test_states_of_other_bins_or_classes_do_not_merge(other: Any) -> None:
@@ -523,6 +711,33 @@ def test_a_collection_shares_one_update() -> None:
     assert "val_ece" in named(preds, target)
 
 
+@pytest.mark.parametrize("call", ["update", "forward"])
+def test_a_collection_of_single_metrics_is_what_lightning_logs(call: str) -> None:
+    # log_dict passes each metric of a collection to log, which takes a metric whose value is one number.
+    preds, target = multiclass(400, 4, True, 17)
+    each = {name: MulticlassCalibration(4, from_logits=True, only=name) for name in METRICS}
+    collection = torchmetrics.MetricCollection(each, prefix="val_")
+    for rows in (slice(0, 150), slice(150, 400)):
+        getattr(collection, call)(preds[rows], target[rows])
+    wanted = evaluated(preds, target, True)
+    for name, metric in collection.items(keep_base=False, copy_state=False):
+        value = metric.compute()
+        assert value.shape == ()
+        assert float(value) == pytest.approx(getattr(wanted, name.removeprefix("val_")), rel=1e-12, abs=1e-14)
+        assert call == "update" or metric._forward_cache.shape == ()
+    assert call == "forward" or len(collection.compute_groups) == 1
+    assert_same(collection["ece"], tallied(preds, target, True))
+    for _, metric in collection.items(copy_state=False):  # as Lightning does after each epoch
+        metric.reset()
+    getattr(collection, call)(preds, target)
+    assert float(collection.compute()["val_ece"]) == pytest.approx(wanted.ece, rel=1e-12)
+
+
+def test_an_unknown_single_metric_is_refused() -> None:
+    with pytest.raises(errors.OptionError, match="`only` must be one of 'ecd', 'nll'"):
+        BinaryCalibration(from_logits=True, only="ecdd")
+
+
 def test_float_labels_of_a_binary_loss_are_taken() -> None:
     preds, target = binary(50, True, 18)
     one, two = BinaryECD(from_logits=True), BinaryECD(from_logits=True)
@@ -535,7 +750,7 @@ def test_float_labels_of_a_binary_loss_are_taken() -> None:
 
 
 RANK = """
-import sys
+import pickle, sys
 from datetime import timedelta
 import numpy as np, torch
 from safecal.compat.torchmetrics import BinaryCalibration, MulticlassECD
@@ -557,9 +772,9 @@ for name, share in shares.items():
     found = {key: float(value) for key, value in binary.compute().items()}
     table = binary.table()
     assert torch.equal(binary.sums, local)  # and each process goes on with its own
-    state = {"binary": binary._all_sums(), "wide": wide._all_sums(), "wide_ecd": float(wide.compute())}
-    said = {"n": table.total.n, "verdict": binary.evaluation().verdict.decision}
-    np.savez(f"{folder}/{name}-{rank}.npz", **state, **said, **found)
+    said = {"n": table.total.n, "decision": binary.evaluation().verdict.decision, "wide_ecd": float(wide.compute())}
+    with open(f"{folder}/{name}-{rank}.pickle", "wb") as file:
+        pickle.dump((binary.tally(), wide.tally(), said | found), file)
 torch.distributed.destroy_process_group()
 """
 
@@ -578,24 +793,17 @@ def test_two_processes_give_what_one_gives(tmp_path: Path) -> None:
     ]
     said = [process.communicate(timeout=120)[1] for process in ranks]
     assert [process.returncode for process in ranks] == [0, 0], said
-    alone, wide = BinaryCalibration(from_logits=False), MulticlassECD(5, from_logits=True)
-    alone.update(p, y)
-    wide.update(z, c)
     wanted, wanted_wide = evaluated(p, y, False), evaluated(z, c, True)
     for case in ("uneven", "empty", "silent"):
         for rank in range(2):
-            with np.load(tmp_path / f"{case}-{rank}.npz") as found:
-                together, merged = BinaryCalibration(from_logits=False), MulticlassECD(5, from_logits=True)
-                np.testing.assert_array_equal(found["binary"][:, :3], alone.sums[:, :3])
-                np.testing.assert_allclose(found["binary"], alone.sums, rtol=1e-12, atol=1e-12)
-                together.sums, merged.sums = torch.tensor(found["binary"]), torch.tensor(found["wide"])
-                assert_same(together, wanted)
-                assert_same(merged, wanted_wide)
-                assert int(found["n"]) == 1000
-                assert str(found["verdict"]) == alone.evaluation().verdict.decision
-                assert float(found["wide_ecd"]) == pytest.approx(wanted_wide.ecd, rel=1e-12)
-                for name in METRICS:
-                    assert float(found[name]) == pytest.approx(getattr(wanted, name), rel=1e-12, abs=1e-14)
+            two, five, said_there = pickle.loads((tmp_path / f"{case}-{rank}.pickle").read_bytes())
+            assert_same_tally(two, tallied(p, y, False))
+            assert_same_tally(five, tallied(z, c, True))
+            assert said_there["n"] == 1000
+            assert said_there["decision"] == wanted.verdict.decision
+            assert said_there["wide_ecd"] == pytest.approx(wanted_wide.ecd, rel=1e-12)
+            for name in METRICS:
+                assert said_there[name] == pytest.approx(getattr(wanted, name), rel=1e-12, abs=1e-14)
 
 
 def test_without_torchmetrics_the_extra_is_named(tmp_path: Path) -> None:

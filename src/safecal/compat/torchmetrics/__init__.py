@@ -1,4 +1,4 @@
-"""torchmetrics: calibration as metrics of a training loop, with one state that never grows.
+"""torchmetrics: calibration as metrics of a training loop, with states that never grow.
 
 It needs ``pip install "safecal[torchmetrics]"``. Predictions come first here, as in every metric of torchmetrics.
 """

@@ -2,11 +2,11 @@
 
 from typing import Any, final
 
-from ..._checks.columns import whole_number
+from ..._checks.columns import choice, whole_number
 from ...bins import Bins
 from .checks import binary_rows, class_rows
 from .state import Calibration
-from .sums import metrics
+from .sums import METRICS
 
 __all__ = ["BinaryCalibration", "BinaryECD", "MulticlassCalibration", "MulticlassECD"]
 
@@ -81,9 +81,7 @@ class BinaryECD(_Binary):
         metric.evaluation().verdict
     """
 
-    def compute(self) -> Any:
-        """Return ECD, a float64 scalar; NaN when there are no rows."""
-        return metrics(self.sums)["ecd"]
+    only = "ecd"
 
 
 @final
@@ -96,6 +94,8 @@ class BinaryCalibration(_Binary):
     ----------
     from_logits : bool
         Whether ``preds`` are log-odds (True) or probabilities of the positive class (False). It is never guessed.
+    only : {"ecd", "nll", "ece", "esce", "brier", "accuracy"}, optional
+        Return this one alone: a scalar, which ``self.log`` of Lightning takes.
     bins : int or Bins, default 10
         Bins of the probability, for ECE, ESCE and the table.
     ignore_index : int, optional
@@ -107,14 +107,26 @@ class BinaryCalibration(_Binary):
 
     Examples
     --------
-    In a Lightning module::
+    What Lightning logs by ``self.log_dict``; the metrics of a collection share one state::
 
-        self.log_dict(self.calibration.compute())
+        names = ("ecd", "nll", "ece")
+        MetricCollection({name: BinaryCalibration(from_logits=True, only=name) for name in names})
     """
 
-    def compute(self) -> dict[str, Any]:
-        """Return float64 scalars by name; NaN when there are no rows."""
-        return metrics(self.sums)
+    def __init__(
+        self,
+        *,
+        from_logits: bool,
+        only: str | None = None,
+        bins: int | Bins = 10,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            from_logits=from_logits, bins=bins, ignore_index=ignore_index, validate_args=validate_args, **kwargs
+        )
+        self.only = None if only is None else choice(only, "only", METRICS)
 
 
 @final
@@ -147,9 +159,7 @@ class MulticlassECD(_Multiclass):
         metric(logits, labels)
     """
 
-    def compute(self) -> Any:
-        """Return ECD, a float64 scalar; NaN when there are no rows."""
-        return metrics(self.sums)["ecd"]
+    only = "ecd"
 
 
 @final
@@ -164,6 +174,8 @@ class MulticlassCalibration(_Multiclass):
         The number of classes: ``preds`` have shape (N, num_classes, ...), ``target`` (N, ...).
     from_logits : bool
         Whether ``preds`` are logits (True) or probabilities that sum to 1 (False). It is never guessed.
+    only : {"ecd", "nll", "ece", "esce", "brier", "accuracy"}, optional
+        Return this one alone: a scalar, which ``self.log`` of Lightning takes.
     bins : int or Bins, default 10
         Bins of the confidence in the most likely class, for ECE, ESCE and the table.
     ignore_index : int, optional
@@ -180,6 +192,23 @@ class MulticlassCalibration(_Multiclass):
         MetricCollection([MulticlassCalibration(10, from_logits=True)], prefix="val_")
     """
 
-    def compute(self) -> dict[str, Any]:
-        """Return float64 scalars by name; NaN when there are no rows."""
-        return metrics(self.sums)
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        from_logits: bool,
+        only: str | None = None,
+        bins: int | Bins = 10,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            num_classes,
+            from_logits=from_logits,
+            bins=bins,
+            ignore_index=ignore_index,
+            validate_args=validate_args,
+            **kwargs,
+        )
+        self.only = None if only is None else choice(only, "only", METRICS)

@@ -1,4 +1,4 @@
-"""Row formulas on tensors, in float64: those of `safecal.bernoulli` and `safecal.categorical`.
+"""Columns of rows on tensors, in float64: those of `safecal.bernoulli` and `safecal.categorical`.
 
 A row without an answer (NaN, a value out of range, an unknown label) has an excess of NaN: the device is not waited
 for.
@@ -8,12 +8,25 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..._checks.row_sums import row_tolerance
+from ...engines.torch.binary import binary_columns
 from ...engines.torch.rows import formulas
 from ...engines.torch.tensors import load_torch, widened
 
-__all__ = ["FORMS", "Columns"]
+__all__ = ["FORMS", "Columns", "Gaps", "Odds"]
 
-_TINY = 1e-300  # below it, |2p - 1| / m could overflow
+
+class Odds(NamedTuple):
+    """What inference needs of two-class rows beside the columns; tensors of shape (n,)."""
+
+    log_odds: Any  # of the likelier class; 0 where it is certain
+    positive: Any  # whether that is the positive one
+
+
+class Gaps(NamedTuple):
+    """What inference needs of rows of K classes beside the columns."""
+
+    gaps: Any  # of log-probability below the likeliest class, (n, K); infinite for that class itself
+    surprised: Any  # whether the outcome was less likely than another, (n,)
 
 
 class Columns(NamedTuple):
@@ -28,47 +41,29 @@ class Columns(NamedTuple):
     confidence: Any
     correct: Any
     brier: Any
-    certain: Any
+    certain: Any  # whether some class has a probability of exactly 0
+    more: Odds | Gaps
 
 
-def _binary(torch: Any, m: Any, M: Any, L: Any, c: Any, contrast: Any, y: Any, over: Any, certain: Any) -> Columns:
-    """Return the columns, from the smaller probability, the larger, the log-odds of the larger and ``-log M``."""
-    agree = over == (y == 1)
-    residual = torch.where(agree, -m, M)
-    mL = m * L
-    varentropy = mL * L * M
-    excess = torch.where(certain & ~agree, torch.inf, residual * L)
-    unknown = (y != 0) & (y != 1)
+def _binary(values: Any, y: Any, logits: bool) -> Columns:
+    torch = load_torch()
+    found = binary_columns(y, values, logits)
+    excess = torch.where(found["impossible"], torch.inf, found["excess"])
+    found["excess"] = torch.where(found["bad"], torch.nan, excess)
     return Columns(
-        torch.where(unknown, torch.nan, excess), varentropy, varentropy * L * contrast, mL + c,
-        torch.where(over, M, m), y == 1, M, agree, residual * residual, certain,
-    )  # fmt: skip
+        **{name: found[name] for name in Columns._fields if name != "more"},
+        more=Odds(found["log_odds"], found["positive"]),
+    )
 
 
 def binary_probabilities(values: Any, y: Any) -> Columns:
     """Score probabilities of the positive class."""
-    torch = load_torch()
-    p = widened(values)
-    q = 1.0 - p
-    m, M, contrast = torch.minimum(p, q), torch.maximum(p, q), (2.0 * p - 1.0).abs()
-    L = torch.where(m < _TINY, -m.log(), (contrast / m).log1p())
-    certain = m == 0.0
-    L = torch.where(certain, 0.0, L)
-    found = _binary(torch, m, M, L, -(-m).log1p(), contrast, y.to(p.device), p > 0.5, certain)
-    return found._replace(predicted=p)
+    return _binary(values, y, False)
 
 
 def binary_logits(values: Any, y: Any) -> Columns:
     """Score log-odds of the positive class."""
-    torch = load_torch()
-    logit = widened(values)
-    far = logit.abs()
-    t = (-far).exp()
-    M = 1.0 / (1.0 + t)
-    contrast = -torch.expm1(-far) * M
-    certain = far.isinf()
-    L = torch.where(certain, 0.0, far)
-    return _binary(torch, t * M, M, L, t.log1p(), contrast, y.to(logit.device), logit > 0.0, certain)
+    return _binary(values, y, True)
 
 
 def class_probabilities(values: Any, y: Any) -> Columns:
@@ -92,9 +87,13 @@ def class_probabilities(values: Any, y: Any) -> Columns:
     fine = known & normal & (p.amin(-1) >= 0.0) & (p.amax(-1) <= 1.0)
     excess = torch.where(p_y == 0.0, torch.inf, -entropy - z_y)
     confidence, top = p.amax(-1), p.argmax(-1)
+    correct = top == y
+    log_top = confidence.log()
+    gaps = torch.where(p > 0.0, log_top[:, None] - z, torch.inf)
     return Columns(
         torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
-        confidence, top == y, confidence, top == y, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
+        confidence, correct, confidence, correct, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
+        _more(gaps, top, correct, -z_y, log_top),
     )  # fmt: skip
 
 
@@ -102,11 +101,19 @@ def class_logits(values: Any, y: Any) -> Columns:
     """Score (n, K) logits."""
     z = widened(values)
     y = y.to(z.device)
-    _, entropy, varentropy, excess, third, brier, confidence, _ = formulas(z, y, True)
-    correct = z.argmax(-1) == y  # of equals the first, as in NumPy
+    surprisal, entropy, varentropy, excess, third, brier, confidence, _ = formulas(z, y, True)
+    largest, top = z.amax(-1), z.argmax(-1)  # of equals the first, as in NumPy
+    correct = top == y
     brier = brier / 2.0 if z.shape[-1] == 2 else brier
-    certain = (z.amin(-1) - z.amax(-1)).isneginf()
-    return Columns(excess, varentropy, third, entropy, confidence, correct, confidence, correct, brier, certain)
+    certain = (z.amin(-1) - largest).isneginf()
+    more = _more(largest[:, None] - z, top, correct, surprisal, confidence.log())
+    return Columns(excess, varentropy, third, entropy, confidence, correct, confidence, correct, brier, certain, more)
+
+
+def _more(gaps: Any, top: Any, correct: Any, surprisal: Any, log_top: Any) -> Gaps:
+    # An outcome as likely as the most likely one is no surprise.
+    surprised = ~correct & (surprisal > -log_top * (1.0 + 1e-9))
+    return Gaps(gaps.scatter(-1, top[:, None], float("inf")), surprised)
 
 
 FORMS: dict[tuple[str, bool], Callable[[Any, Any], Columns]] = {

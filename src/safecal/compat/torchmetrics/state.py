@@ -1,25 +1,34 @@
-"""The base of the metrics: a (bins, columns) state of float64 sums, and the types of safecal read off it."""
+"""The base of the metrics: states of float64 sums, and the types of safecal read off them."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from ..._checks.columns import fraction, positive
 from ..._checks.message import fail, show
 from ..._types import FloatArray
 from ...bins import Bins
 from ...engines.torch.tensors import load_torch
-from ...errors import BinsError, EmptyError, MergeError, MissingExtraError, OptionError, SafecalError
+from ...errors import (
+    BinsError,
+    EmptyError,
+    MergeError,
+    MissingExtraError,
+    MissingValueError,
+    OptionError,
+    SafecalError,
+)
 from ...evaluation import Evaluation
-from ...inference.calibration import calibration_test
-from ...inference.intervals import bounds_from_sums
+from ...limits import Limits
 from ...summary import Summary
 from ...table import Table, bin_keys
+from ...tally import Tally
 from .checks import refuse
 from .rows import FORMS
-from .sums import WIDTH, add_rows, histogram, rows_at_once, summary_columns
+from .sums import Rulers, add_rows, certain, metrics, rows_at_once, shapes, spectrum, summary_columns
 
 try:
     from torchmetrics import Metric
@@ -38,14 +47,16 @@ __all__ = ["Calibration"]
 
 
 class Calibration(Metric):  # type: ignore[misc]
-    """Sums by bin, in one float64 state; the classes that derive from it say of what, and what `compute` returns."""
+    """Sums of rows in float64 states; the classes that derive from it say of what, and what `compute` returns."""
 
     is_differentiable = False
     higher_is_better = None
     full_state_update = False
 
     family: str
+    only: str | None = None  # the one metric to compute
     sums: Any
+    _defaults: dict[str, Any]
     _update_count: int
 
     def __init__(
@@ -71,9 +82,9 @@ class Calibration(Metric):  # type: ignore[misc]
         self.ignore_index, self.validate_args = ignore_index, validate_args
         torch = load_torch()
         home = _home(torch, self.device)
-        self._edges = torch.tensor(self.bins.edges, dtype=torch.float64, device=home)
-        zeros = torch.zeros((len(self.bins), WIDTH), dtype=torch.float64, device=home)
-        self.add_state("sums", zeros, dist_reduce_fx="sum")
+        self._rulers = Rulers.of(self.bins.edges, home)
+        for name, shape in shapes(self.family, len(self.bins)).items():
+            self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=home), dist_reduce_fx="sum")
 
     @abstractmethod
     def _rows(self, preds: Any, target: Any) -> tuple[Any, Any]:
@@ -92,7 +103,7 @@ class Calibration(Metric):  # type: ignore[misc]
         torch = load_torch()
         values, y = self._rows(preds, target)
         score, step = FORMS[self.family, self.from_logits], rows_at_once(values)
-        sums, faults = self.sums, []
+        states, faults = self._states(), []
         for begin in range(0, len(values), step):
             label = y[begin : begin + step]
             columns = score(values[begin : begin + step], label)
@@ -101,10 +112,28 @@ class Calibration(Metric):  # type: ignore[misc]
                 torch.ones_like(label, dtype=torch.bool) if self.ignore_index is None else label != self.ignore_index
             )
             faults.append(columns.excess.isnan() & counted)
-            sums = sums + add_rows(columns, counted, self._edges)
+            states = {name: states[name] + new for name, new in add_rows(columns, counted, self._rulers).items()}
         if self.validate_args and faults and bool((bad := torch.cat(faults)).any()):
             raise refuse(bad, values, y, self.classes, self.from_logits)
-        self.sums = sums
+        self._set_states(states)
+
+    def compute(self) -> Any:
+        """Return float64 scalars by name, or the one that was asked for alone; NaN when there are no rows.
+
+        Returns
+        -------
+        dict of torch.Tensor, or torch.Tensor
+            They lie on the device, which is not waited for.
+        """
+        found = metrics(self.sums)
+        return found if self.only is None else found[self.only]
+
+    def _states(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._defaults}
+
+    def _set_states(self, states: dict[str, Any]) -> None:
+        for name, state in states.items():
+            setattr(self, name, state)
 
     def forward(self, preds: Any, target: Any) -> Any:
         """Add a batch, and return the value of that batch; a batch that is refused leaves the sums as they were.
@@ -119,11 +148,12 @@ class Calibration(Metric):  # type: ignore[misc]
         torch.Tensor or dict
             What `compute` would return for this batch alone.
         """
-        before, count = self.sums, self._update_count
+        before, count = self._states(), self._update_count
         try:
             return super().forward(preds, target)
         except SafecalError:  # torchmetrics has put the sums aside by now, and would not bring them back
-            self.sums, self._update_count = before, count
+            self._set_states(before)
+            self._update_count = count
             self._to_sync, self._should_unsync, self._enable_grad = self.sync_on_compute, True, False
             raise
 
@@ -139,8 +169,7 @@ class Calibration(Metric):  # type: ignore[misc]
             same = incoming_state.bins == self.bins and incoming_state.classes == self.classes
             same = same and incoming_state.family == self.family
         else:
-            shape = getattr(incoming_state.get("sums"), "shape", None) if isinstance(incoming_state, dict) else None
-            same = shape is None or shape == self.sums.shape
+            same = not isinstance(incoming_state, dict) or _sizes(incoming_state) == _sizes(self._states())
         if not same:
             raise MergeError(
                 "metrics must have the same bins and classes; these two do not.\n\n"
@@ -151,19 +180,24 @@ class Calibration(Metric):  # type: ignore[misc]
         self._update_count += getattr(incoming_state, "_update_count", 1)
 
     def _apply(self, fn: Callable[[Any], Any], exclude_state: Any = "") -> Any:
-        """Move the state with the metric; its dtype stays float64, whatever that of the model."""
-        this = super()._apply(fn, exclude_state=("sums",))
+        """Move the states with the metric; their dtype stays float64, whatever that of the model."""
+        this = super()._apply(fn, exclude_state=tuple(self._defaults))
         home = _home(load_torch(), self.device)
-        self.sums, self._edges = self.sums.to(home), self._edges.to(home)
-        self._defaults["sums"] = self._defaults["sums"].to(home)
+        self._set_states({name: state.to(home) for name, state in self._states().items()})
+        self._defaults = {name: state.to(home) for name, state in self._defaults.items()}
+        self._rulers = self._rulers.to(home)
         self._computed = None
         return this
 
-    def _all_sums(self) -> FloatArray:
-        """Return the sums of all processes."""
+    def _all_states(self) -> dict[str, FloatArray]:
+        """Return the states of all processes, in one transfer from the device."""
         local = self._is_synced or not self.sync_on_compute
         with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=not local, should_unsync=not local):
-            return np.asarray(self.sums.cpu().numpy())
+            states = self._states()
+            flat = load_torch().cat([state.reshape(-1) for state in states.values()]).cpu().numpy()
+        ends = np.cumsum([state.numel() for state in states.values()])[:-1]
+        parts = zip(states.items(), np.split(flat, ends), strict=True)
+        return {name: part.reshape(tuple(state.shape)) for (name, state), part in parts}
 
     def table(self) -> Table:
         """Return the table of bins, of the rows of all processes; call it in each of them.
@@ -173,7 +207,7 @@ class Calibration(Metric):  # type: ignore[misc]
         Table
             That of ``safecal.evaluate(...).bins`` on all rows.
         """
-        return self._table(self._all_sums())
+        return self._table(self._all_states()["sums"])
 
     def _table(self, sums: FloatArray) -> Table:
         name = "probability" if self.family == "bernoulli" else "confidence"
@@ -189,6 +223,33 @@ class Calibration(Metric):  # type: ignore[misc]
         """
         return self.table().total
 
+    def tally(self) -> Tally:
+        """Return all sums that an evaluation is made of, of all processes; call it in each of them.
+
+        Returns
+        -------
+        Tally
+            That of ``safecal.evaluate(...).tally`` on all rows. Tallies add up with ``+``.
+        """
+        states = self._all_states()
+        table = self._table(states["sums"])
+        if np.isnan(states["sums"]).any():
+            rule = "must have seen only rows that have an answer"
+            hint = "with `validate_args=True` the batch that has another is refused, and its row named."
+            raise fail(MissingValueError, "metric", rule, got="NaN", hint=hint)
+        least = -float(special.lambertw((self.classes - 1) / math.e).real)
+        found, spread = spectrum(states)
+        return Tally(
+            self.family,
+            most_entropy=float(np.log(self.classes)),
+            least_excess=least,
+            summary=table.total,
+            bins=table,
+            spectrum=found,
+            spread=spread,
+            n_certain=certain(states["sums"]),
+        )
+
     def evaluation(self, *, threshold: float = 0.1, max_temperature: float = 1.5, level: float = 0.95) -> Evaluation:
         """Return everything about the rows of all processes; call it in each of them.
 
@@ -200,19 +261,17 @@ class Calibration(Metric):  # type: ignore[misc]
         Returns
         -------
         Evaluation
-            Its test, its intervals and its temperature come from sums, and say so; ``reliability`` is None.
+            That of `safecal.evaluate` on all rows; for more than two classes ``reliability`` is None.
         """
-        sums = self._all_sums()
-        table = self._table(sums)
-        total = table.total
-        if total.n == 0:
+        limits = Limits(threshold, max_temperature, level)
+        tally = self.tally()
+        if tally.n == 0:
             raise fail(EmptyError, "metric", "must have seen at least one row", got="none", hint="call `update` first.")
-        spread, certain = histogram(sums)
-        return Evaluation(
-            self.family, 1, float(np.log(self.classes)), total, table, None, spread, certain, None,
-            calibration_test(total), bounds_from_sums(total),
-            positive(threshold, "threshold"), positive(max_temperature, "max_temperature"), fraction(level, "level"),
-        )  # fmt: skip
+        return Evaluation.of(tally, limits)
+
+
+def _sizes(states: dict[str, Any]) -> dict[str, Any]:
+    return {name: getattr(state, "shape", None) for name, state in states.items()}
 
 
 def _home(torch: Any, device: Any) -> Any:

@@ -1,27 +1,71 @@
-"""The one state of a metric: what rows add to it, and what is read off it."""
+"""The states of a metric: what rows add to them, and what is read off them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._kernels.cells import CELLS, CENTRES, LOWEST
+from ..._kernels.nodes import NODES
+from ..._sums.cells import Cells
+from ..._sums.nodes import Nodes
 from ..._types import FloatArray
 from ...engines.torch.tensors import block_rows, load_torch
-from ...histogram import CELLS, QUICK_CELLS, Histogram
+from ...histogram import CELLS as SPREAD_CELLS
+from ...histogram import QUICK_CELLS, Histogram
 from ...summary import completed
-from .rows import Columns
+from .rows import Columns, Gaps, Odds
 
-__all__ = ["NAMES", "WIDTH", "add_rows", "histogram", "metrics", "summary_columns"]
+__all__ = [
+    "METRICS",
+    "Rulers",
+    "add_rows",
+    "certain",
+    "metrics",
+    "rows_at_once",
+    "shapes",
+    "spectrum",
+    "summary_columns",
+]
 
-# Columns of the state, by the names of `Summary`; then the counts and the summed excess of the cells of a Histogram.
+# Columns of the sums by bin, by the names of `Summary`.
 NAMES = (
     "n", "n_impossible", "n_certain", "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy",
     "sum_third_cumulant_weight3", "sum_entropy", "sum_predicted", "sum_observed", "sum_confidence", "sum_correct",
     "sum_brier",
 )  # fmt: skip
-WIDTH = len(NAMES) + 2 * CELLS
+METRICS = ("ecd", "nll", "ece", "esce", "brier", "accuracy")
 _AT = {name: k for k, name in enumerate(NAMES)}
 _BLOCK = 1 << 22  # values worked on at once, at most
+_CACHE = 1 << 15  # values whose powers fit into the cache of a processor
 _MAGNITUDE = (1 << 63) - 1  # every bit of a float but its sign
+_SHIFT = 48  # leaves the exponent and the first four binary digits, which number the cells of log-odds
+_BEFORE = int(LOWEST[1:2].view(np.int64)[0] >> _SHIFT) - 1  # the number before the first cell
+_FAR = 3000.0  # a gap whose exponential is 0 at every node
+
+
+class Rulers(NamedTuple):
+    """What rows are measured by; tensors on the device of the states."""
+
+    edges: Any  # of the bins
+    centres: Any  # of the cells of log-odds
+
+    @classmethod
+    def of(cls, edges: Any, device: Any) -> "Rulers":
+        """Bring them to a device."""
+        torch = load_torch()
+        return cls(*(torch.tensor(ends, dtype=torch.float64, device=device) for ends in (edges, CENTRES)))
+
+    def to(self, device: Any) -> "Rulers":
+        """Bring them to another device."""
+        return type(self)(*(ends.to(device) for ends in self))
+
+
+def shapes(family: str, bins: int) -> dict[str, tuple[int, ...]]:
+    """Return the states of a metric by their names: sums by bin, then what a test, a temperature and bounds need."""
+    by_bin = {"sums": (bins, len(NAMES))}
+    if family == "bernoulli":
+        return by_bin | {"cells": (CELLS, 2, 2, 4)}
+    return by_bin | {"nodes": (len(NODES), 4), "surprises": (), "spread": (SPREAD_CELLS, 2)}
 
 
 def rows_at_once(values: Any) -> int:
@@ -30,22 +74,65 @@ def rows_at_once(values: Any) -> int:
     return min(block_rows(values.device, width), max(1, _BLOCK // width))
 
 
-def add_rows(columns: Columns, counted: Any, edges: Any) -> Any:
-    """Sum rows by the bin of what they predict: a (bins, WIDTH) tensor. Rows that are not counted add nothing."""
+def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
+    """Sum rows: what each state gains. Rows that are not counted add nothing."""
     torch = load_torch()
-    bins = len(edges) - 1
+    bins = len(rulers.edges) - 1
     impossible = counted & columns.excess.isposinf()
     possible = counted & ~impossible
     e, v, k3, h = (torch.where(possible, x, 0.0) for x in (columns[:4]))
     rest = [torch.where(counted, x.to(e.dtype), 0.0) for x in columns[4:9]]
     parts = [counted, impossible, counted & columns.certain, e, e * e, e * e * e, v, k3, h, *rest]
-    index = (torch.bucketize(columns.predicted, edges, right=True) - 1).clamp(0, bins - 1)
-    cells = index * CELLS + _cells(torch, e)
-    by_cell = _by_key([possible, e], cells, bins * CELLS)
-    return torch.cat([_by_key(parts, index, bins).T, *by_cell.reshape(2, bins, CELLS)], dim=1)
+    index = (torch.bucketize(columns.predicted, rulers.edges, right=True) - 1).clamp(0, bins - 1)
+    found = {"sums": _by_key(parts, index, bins)}
+    if isinstance(columns.more, Odds):
+        inside = counted & ~columns.certain
+        return found | {"cells": _odds_cells(columns.more, inside, ~columns.correct, rulers.centres)}
+    return found | {
+        "nodes": _node_sums(columns.more, possible),
+        "surprises": (columns.more.surprised & possible).sum(dtype=torch.float64),
+        "spread": _by_key([possible, e], _spread_cells(torch, e), SPREAD_CELLS),
+    }
 
 
-def _cells(torch: Any, excess: Any) -> Any:
+def _odds_cells(odds: Odds, inside: Any, wrong: Any, centres: Any) -> Any:
+    """Sum rows by the cell of their log-odds, as `cell_moments` does."""
+    torch = load_torch()
+    L = odds.log_odds
+    cell = ((L.view(torch.int64) >> _SHIFT) - _BEFORE).clamp(0, CELLS - 1)
+    d = torch.where(inside, L - centres[cell], 0.0)
+    square = torch.where(cell == CELLS - 1, 0.0, d)  # squares of the last cell may overflow
+    parts = [inside, d, square * square, square * square * square]
+    return _by_key(parts, 4 * cell + 2 * wrong + odds.positive, 4 * CELLS).reshape(CELLS, 2, 2, 4)
+
+
+def _node_sums(more: Gaps, possible: Any) -> Any:
+    """Sum ``R`` and its first three derivatives at each node, as `node_rows` gives them."""
+    n, classes = more.gaps.shape
+    step = max(1, _CACHE // classes) if more.gaps.device.type == "cpu" else max(1, n)
+    parts = zip(more.gaps.split(step), possible.split(step), strict=True)
+    return sum(_nodes(gaps, kept) for gaps, kept in parts)
+
+
+def _nodes(gaps: Any, kept: Any) -> Any:
+    torch = load_torch()
+    n, classes = gaps.shape
+    tilts, powers = gaps.new_empty((n, len(NODES), classes)), gaps.new_empty((n, 4, classes))
+    powers[:, 0] = 1.0
+    powers[:, 1] = gaps.clamp(max=_FAR)
+    for k in (2, 3):
+        torch.mul(powers[:, k - 1], powers[:, 1], out=powers[:, k])
+    torch.exp(-NODES[0] * powers[:, 1], out=tilts[:, 0])
+    for k in range(1, len(NODES)):  # each node is twice the one before
+        torch.mul(tilts[:, k - 1], tilts[:, k - 1], out=tilts[:, k])
+    rest, first, second, third = torch.bmm(tilts, powers.transpose(1, 2)).unbind(-1)
+    first, second, third = (moment / (1.0 + rest) for moment in (first, second, third))
+    derivatives = [-first, second - first * first, first * (3.0 * second - 2.0 * first * first) - third]
+    rows = torch.stack([rest.log1p(), *derivatives], dim=-1)
+    return torch.where(kept[:, None, None], rows, 0.0).sum(0)
+
+
+def _spread_cells(torch: Any, excess: Any) -> Any:
     """Number the cells as `Histogram` does: by the exponent and the first three binary digits."""
     first, side = QUICK_CELLS
     bits = excess.view(torch.int64)
@@ -54,41 +141,50 @@ def _cells(torch: Any, excess: Any) -> Any:
 
 
 def _by_key(parts: list[Any], index: Any, size: int) -> Any:
-    """Sum each part over the rows of each key: a (parts, size) tensor."""
+    """Sum each part over the rows of each key: a (size, parts) tensor."""
     torch = load_torch()
     wide = [part.to(torch.float64) for part in parts]
     if index.device.type == "cpu":
-        return torch.stack([torch.bincount(index, part, minlength=size) for part in wide])
+        return torch.stack([torch.bincount(index, part, minlength=size) for part in wide], dim=1)
     # On a device, bincount would be waited for.
     out = torch.zeros((len(wide), size), dtype=torch.float64, device=index.device)
-    return out.index_add_(1, index, torch.stack(wide))
+    return out.index_add_(1, index, torch.stack(wide)).T
 
 
 def metrics(sums: Any) -> dict[str, Any]:
     """Return every metric of the rows that were summed, as scalars on the device."""
     torch = load_torch()
-    total = dict(zip(NAMES, sums[:, : len(NAMES)].sum(0), strict=True))
+    total = dict(zip(NAMES, sums.sum(0), strict=True))
     n, impossible = total["n"], total["n_impossible"] > 0
     gaps = sums[:, _AT["sum_observed"]] - sums[:, _AT["sum_predicted"]]
-    return {
-        "ecd": torch.where(impossible, torch.inf, total["sum_excess"] / n),
-        "nll": torch.where(impossible, torch.inf, (total["sum_excess"] + total["sum_entropy"]) / n),
-        "ece": gaps.abs().sum() / n,
-        "esce": gaps.sum() / n,
-        "brier": total["sum_brier"] / n,
-        "accuracy": total["sum_correct"] / n,
-    }
+    found = (
+        torch.where(impossible, torch.inf, total["sum_excess"] / n),
+        torch.where(impossible, torch.inf, (total["sum_excess"] + total["sum_entropy"]) / n),
+        gaps.abs().sum() / n,
+        gaps.sum() / n,
+        total["sum_brier"] / n,
+        total["sum_correct"] / n,
+    )
+    return dict(zip(METRICS, found, strict=True))
 
 
 def summary_columns(sums: FloatArray) -> FloatArray:
-    """Arrange the state as `safecal.summary.summaries` reads it, bin by bin."""
-    found = dict(zip(NAMES, sums[:, : len(NAMES)].T, strict=True))
+    """Arrange the sums as `safecal.summary.summaries` reads them, bin by bin."""
+    found = dict(zip(NAMES, sums.T, strict=True))
     del found["n_certain"]
     possible = found["n"] - found["n_impossible"]
     return completed(found | {"weight_impossible": found["n_impossible"], "weight2": possible, "weight3": possible})
 
 
-def histogram(sums: FloatArray) -> tuple[Histogram, int]:
-    """Return how the excess is spread over the rows, and how many predictions were certain."""
-    counts, excess = np.split(sums[:, len(NAMES) :].sum(axis=0), 2)
-    return Histogram(tuple(counts.tolist()), tuple(excess.tolist())), int(sums[:, _AT["n_certain"]].sum())
+def certain(sums: FloatArray) -> int:
+    """Return how many rows gave some class a probability of exactly 0."""
+    return int(sums[:, _AT["n_certain"]].sum())
+
+
+def spectrum(states: dict[str, FloatArray]) -> tuple[Cells | Nodes, Histogram | None]:
+    """Return what a `Tally` holds beside the sums by bin: its spectrum, and the spread that cells would tell."""
+    if "cells" in states:
+        return Cells(states["cells"]), None
+    sums = states["nodes"]
+    nodes = Nodes(np.concatenate([sums, sums[:, 2:]], axis=1), int(states["surprises"]))
+    return nodes, Histogram.of(states["spread"])

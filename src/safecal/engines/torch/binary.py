@@ -9,7 +9,12 @@ from ...errors import DtypeError, FormError, InputError, LabelError, MissingValu
 from ...summary import Summary, completed, summaries
 from .tensors import RowScores, block_rows, load_torch, on_cuda, widened
 
-__all__ = ["binary_row_scores", "binary_summary"]
+__all__ = ["binary_columns", "binary_row_scores", "binary_summary"]
+
+_SUMMED = (
+    "excess", "varentropy", "third_cumulant", "entropy", "confidence", "brier", "predicted", "observed", "correct",
+    "impossible", "bad",
+)  # fmt: skip
 
 
 def _checked(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
@@ -54,8 +59,12 @@ def _kernel(values: Any) -> Any:
     return triton_binary if triton_binary.AVAILABLE else None
 
 
-def _columns(y: Any, values: Any, logits: bool) -> dict[str, Any]:
-    """Return the columns of a block in float64; ``bad`` tells the rows without an answer."""
+def binary_columns(y: Any, values: Any, logits: bool) -> dict[str, Any]:
+    """Return the columns of a block in float64; ``bad`` tells the rows without an answer.
+
+    ``log_odds`` are those of the likelier outcome, 0 where it is ``certain``; ``positive`` tells whether it is the
+    positive one.
+    """
     torch = load_torch()
     x = widened(values)
     y = y.to(x.device)
@@ -81,6 +90,7 @@ def _columns(y: Any, values: Any, logits: bool) -> dict[str, Any]:
         "excess": r * L, "varentropy": v, "third_cumulant": v * L * contrast, "entropy": mL + c,
         "surprisal": torch.where(agree, c, L + c), "confidence": M, "brier": r * r, "predicted": p,
         "observed": y == 1, "correct": agree, "impossible": impossible, "bad": bad | ((y != 0) & (y != 1)),
+        "log_odds": L, "positive": positive, "certain": certain,
     }  # fmt: skip
 
 
@@ -149,7 +159,7 @@ def binary_row_scores(y_true: Any, y_prob: Any = None, *, logits: Any = None, ch
             kernel.launch_rows(x, y, out, as_logits)
     else:
         for rows, some_y, some_x in _blocks(y, x):
-            found = _columns(some_y, some_x, as_logits)
+            found = binary_columns(some_y, some_x, as_logits)
             for k, column in enumerate(("surprisal", "entropy", "varentropy", "excess")):
                 score = found[column]
                 if column in ("surprisal", "excess"):
@@ -203,10 +213,10 @@ def binary_summary(y_true: Any, y_prob: Any = None, *, logits: Any = None) -> Su
 def _sums_of_blocks(y: Any, values: Any, logits: bool) -> dict[str, float]:
     totals: dict[str, float] = {}
     for _, some_y, some_x in _blocks(y, values):
-        found = _columns(some_y, some_x, logits)
+        found = binary_columns(some_y, some_x, logits)
         e = found["excess"]
-        found |= {"excess2": e * e, "excess3": e * e * e}
-        for name, column in found.items():
+        columns = {name: found[name] for name in _SUMMED} | {"excess2": e * e, "excess3": e * e * e}
+        for name, column in columns.items():
             totals[name] = totals.get(name, 0.0) + float(column.double().sum())
     return totals | {"mislabelled": totals["bad"]}
 
