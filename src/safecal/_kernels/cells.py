@@ -14,7 +14,10 @@ __all__ = ["CELLS", "CENTRES", "LOWEST", "cell_moments", "cell_numbers"]
 _BITS, _LOW, _OCTAVES = 4, -8, 28  # sixteen cells to each doubling, from 2**-8 to 2**20
 CELLS = (_OCTAVES << _BITS) + 2  # with one below and one above
 _FIRST = ((1023 + _LOW) << _BITS) - 1
-#: The smallest log-odds of each cell.
+# Log-odds of a probability made from a round number lie beside it, on the one side or the other as their last digits
+# fall. So cells begin a hair below round numbers, and every way of computing the last digits finds the same cell.
+_HAIR = 1 << 12
+#: The smallest log-odds of each cell, but for that hair: a relative 2**-40.
 LOWEST = np.concatenate([[0.0], ((np.arange(1, CELLS, dtype=np.int64) + _FIRST) << (52 - _BITS)).view(np.float64)])
 #: What distances are measured from; the last cell, which has no end, from its beginning.
 CENTRES = np.concatenate([0.5 * (LOWEST[:-1] + LOWEST[1:]), LOWEST[-1:]])
@@ -23,7 +26,7 @@ CENTRES = np.concatenate([0.5 * (LOWEST[:-1] + LOWEST[1:]), LOWEST[-1:]])
 def cell_numbers(L: FloatArray) -> IndexArray:
     """Number the cells: the exponent and the first four binary digits of a float are what is wanted."""
     bits = np.ascontiguousarray(L, dtype=np.float64).view(np.int64)
-    return np.asarray(np.clip((bits >> (52 - _BITS)) - _FIRST, 0, CELLS - 1), dtype=np.intp)
+    return np.asarray(np.clip(((bits + _HAIR) >> (52 - _BITS)) - _FIRST, 0, CELLS - 1), dtype=np.intp)
 
 
 def cell_moments(L: FloatArray, wrong: BoolArray, positive: BoolArray) -> FloatArray:
