@@ -366,7 +366,10 @@ def _rows(engine: Callable[[Any], Any], **columns: Any) -> Any:
 
 
 def test_cells_are_those_of_the_log_odds(engine: Callable[[Any], Any]) -> None:
-    odds = np.concatenate([_edges(16, -10, 23), 2.0 ** np.arange(-1074.0, 1024.0), 0.1 * np.arange(500), [0.0, 1e300]])
+    edges = np.concatenate([_edges(16, -10, 23), 2.0 ** np.arange(-1074.0, 1024.0), 0.1 * np.arange(500)])
+    near = [edges * (1.0 - k * 2.0**-43) for k in range(1, 10)]  # where cells begin, and beside it
+    near += [np.nextafter(beside, side) for beside in near for side in (0.0, np.inf)]
+    odds = np.concatenate([edges, *near, [0.0, 1e300]])
     assert np.isin(LOWEST, odds).all()
     frame, size = odds_cell(_rows(engine, odds=odds))
     assert size == 4 * CELLS

@@ -268,6 +268,8 @@ def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> 
     a, b = found.tally.clusters, whole.tally.clusters
     assert (a is None) == (b is None)
     if a is not None and b is not None:
+        assert a.keys is not None
+        assert b.keys is not None
         order = [a.keys.index(key) for key in b.keys]
         np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-11, atol=1e-11 * np.abs(b.sums).max())
 

@@ -19,6 +19,7 @@ __all__ = ["MOMENTS", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "histogr
 _SIDE = (CELLS - 1) // 2  # cells of one side of the histogram, eight to the octave
 _FIRST = float(LOWEST[1])  # log-odds below it share a cell
 _LAST = float(LOWEST[-1])  # and so do those from here on
+_HAIR = 2.0**-40  # by which cells of log-odds begin below round numbers, in parts of the power of two
 _WEIGHTS = 2048 * 4  # cells of weights: all exponents of floats, four to the octave
 MOMENTS = ("inside", "d1", "d2", "d3")
 WEIGHTED_MOMENTS = ("inside", "dl", "dw", "dl2", "dw2", "dlw")
@@ -60,14 +61,14 @@ def bin_number(value: Any, bins: Bins) -> Any:
     return search(0, len(bins) - 1)
 
 
-def _place(frame: Any, name: str, per_octave: int) -> Any:
-    """Add ``power``, the largest power of two not above a column of positive numbers, and its exponent ``octave``;
-    and ``step``, the part of the octave in which the number lies."""
+def _place(frame: Any, name: str, per_octave: int, hair: float = 0.0) -> Any:
+    """Take positive numbers apart: ``power``, the largest power of two not above one; ``octave``, its exponent; and
+    ``step``, the part of the octave in which it lies. Each begins a ``hair`` earlier."""
     nw = narwhals()
     value = nw.col(name)
     frame = frame.with_columns(octave=(value.log() * (1.0 / math.log(2.0))).floor().cast(nw.Float64))
     # A logarithm next to a whole number may miss it: powers of two are exact, and so are products with them.
-    frame = frame.with_columns(digits=value * nw.lit(2.0) ** (0.0 - nw.col("octave")))
+    frame = frame.with_columns(digits=value * nw.lit(2.0) ** (0.0 - nw.col("octave")) + hair)
     octave, digits = nw.col("octave"), nw.col("digits")
     over, under = digits >= 2.0, digits < 1.0
     frame = frame.with_columns(
@@ -89,12 +90,13 @@ def histogram_cell(frame: Any) -> Any:
     return frame.with_columns(cell=_SIDE + sign * number)
 
 
-def _odds(frame: Any, per_octave: int) -> Any:
+def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
     """Add ``cell``, of the log-odds, with its ``corner`` and ``middle``; ``last`` is the one that has no end."""
     nw = narwhals()
-    frame = _place(frame.with_columns(bounded=nw.col("odds").clip(_FIRST, _LAST)), "bounded", per_octave)
+    first, end = (edge * (1.0 - 0.5 * hair) for edge in (_FIRST, _LAST))
+    frame = _place(frame.with_columns(bounded=nw.col("odds").clip(first, _LAST)), "bounded", per_octave, hair)
     power, step, part = nw.col("power"), nw.col("step"), 1.0 / per_octave
-    below, last = nw.col("odds") < _FIRST, nw.col("bounded") == _LAST
+    below, last = nw.col("odds") < first, nw.col("odds") >= end
     number = 1.0 + (nw.col("octave") - math.log2(_FIRST)) * float(per_octave) + step
     middle = nw.when(last).then(nw.lit(_LAST)).otherwise(power * (1.0 + (step + 0.5) * part))
     return frame.with_columns(
@@ -116,7 +118,7 @@ def _sides(cell: Any) -> Any:
 def odds_cell(frame: Any) -> tuple[Any, int]:
     """Add ``cell`` and its ``MOMENTS`` as `Cells` has them, and return how many cells there are."""
     nw = narwhals()
-    frame = _odds(frame, 16).with_columns(inside=_number(~nw.col("certain")))
+    frame = _odds(frame, 16, _HAIR).with_columns(inside=_number(~nw.col("certain")))
     frame = frame.with_columns(cell=_sides(nw.col("cell")), d1=nw.col("inside") * (nw.col("odds") - nw.col("middle")))
     d = nw.when(nw.col("last")).then(nw.lit(0.0)).otherwise(nw.col("d1"))
     return frame.with_columns(d2=d * d, d3=d * d * d), 4 * ODDS_CELLS
