@@ -62,11 +62,12 @@ class Cells:
         cell, wrong, positive = np.nonzero(self.moments[..., 0])
         n, d1, d2, d3 = self.moments[cell, wrong, positive].T
         mean = d1 / n
-        variance = np.maximum(d2 / n - mean * mean, 0.0)
+        with np.errstate(over="ignore"):  # the last cell keeps no squares, and its log-odds may have none
+            variance = np.maximum(d2 / n - mean * mean, 0.0)
+            third = d3 / n - 3.0 * mean * d2 / n + 2.0 * mean**3
         spread = np.sqrt(variance)
         middle = CENTRES[cell] + mean
         alike = (spread <= _SAME * middle) | (n < 2.0)
-        third = d3 / n - 3.0 * mean * d2 / n + 2.0 * mean**3
         with np.errstate(all="ignore"):
             skew = np.where(alike, 0.0, third / (variance * spread))
         reach = np.sqrt(1.0 + 0.25 * skew * skew)
@@ -154,7 +155,8 @@ class WeightedCells:
         x, y, x2, y2, xy = (column / n for column in self.moments[:, 1:].T)
         corner_L, corner_w = _corners(self.keys)
         L, w = corner_L + x, corner_w + y
-        sL, sw = np.sqrt(np.maximum(x2 - x * x, 0.0)), np.sqrt(np.maximum(y2 - y * y, 0.0))
+        with np.errstate(over="ignore"):  # the last cell keeps no squares, and its log-odds may have none
+            sL, sw = np.sqrt(np.maximum(x2 - x * x, 0.0)), np.sqrt(np.maximum(y2 - y * y, 0.0))
         last = self.keys // (4 * _W_CELLS) == _L_CELLS - 1
         sL, sw = np.where((sL <= _SAME * L) | last, 0.0, sL), np.where(sw <= _SAME * w, 0.0, sw)
         with np.errstate(all="ignore"):

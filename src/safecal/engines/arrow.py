@@ -97,10 +97,12 @@ def _duckdb(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
 
 def _ibis(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
     chosen = frame.select(names)
-    connection = getattr(chosen.get_backend(), "con", None)
+    backend = chosen.get_backend()
+    connection: Any = getattr(backend, "con", None)
     if library(connection) in ("duckdb", "_duckdb") and not hasattr(connection, "fetch_record_batch"):
-        # Ibis 12 calls this method, which DuckDB 2 has no more: all rows at once, then.
-        yield from chosen.to_pyarrow().to_batches(max_chunksize=rows)
+        # Ibis 12 calls this method, which DuckDB 2 has no more: so its query is run here.
+        chosen.limit(0).to_pyarrow()  # makes tables that Ibis holds in memory known to DuckDB
+        yield from _duckdb(connection.sql(str(backend.compile(chosen))), names, rows)
     else:
         yield from chosen.to_pyarrow_batches(chunk_size=rows)
 

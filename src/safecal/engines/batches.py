@@ -5,8 +5,9 @@ of batches are added up, and every answer comes from those of all rows.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from itertools import chain
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..limits import Limits
 from ..plan import Plan
 from ..tally import MAX_KEYS, Tally
 from .batch import Batch, join_batches
+from .pairs import in_pairs
 from .quantiles import count
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
@@ -135,16 +137,20 @@ def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
     >>> tally_batches([Batch(safecal.bernoulli([1, 0], [0.9, 0.4]))] * 3, Plan()).n
     6
     """
-    total = Tally()
+    with closing(_tallies(stream, plan)) as parts:
+        found = in_pairs(parts, Tally.__add__)
+    return Tally() if found is None else found
+
+
+def _tallies(stream: Iterable[Batch], plan: Plan) -> Generator[Tally, None, None]:
     waiting: deque[Future[Tally]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         for batch in stream:
             waiting.append(pool.submit(_tally, batch, plan))
             if len(waiting) > _AHEAD:
-                total += waiting.popleft().result()
-        for future in waiting:
-            total += future.result()
-    return total
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _tally(batch: Batch, plan: Plan) -> Tally:

@@ -7,23 +7,24 @@ from typing import Any
 import numpy as np
 
 from .._checks.classes import class_shape, clip_value
-from .._checks.columns import fraction, positive, whole_number
+from .._checks.columns import whole_number
 from .._checks.message import Complaint, fail, show
 from .._checks.states import one_spread
 from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..evaluation import Evaluation
+from ..limits import Limits
+from ..plan import Plan
 from .arrow import library
 from .columns import Columns
 from .expressed.pipeline import express
 from .expressed.queries import collected
 from .libraries import narwhals
 from .partitions.front import evaluate_partitions
-from .totals import Limits
 
 __all__ = ["evaluate_frame"]
 
-EXPRESSED = ("duckdb", "_duckdb", "ibis", "pyspark")  # engines that run the row formulas themselves, not in Python
+_NEAR = ("duckdb", "polars", "datafusion")  # engines of Ibis on this machine, whose rows are faster through the kernel
 
 
 def evaluate_frame(
@@ -52,9 +53,9 @@ def evaluate_frame(
 ) -> Evaluation:
     """Evaluate predictions that lie in the columns of a dataframe, of any size.
 
-    Up to ``max_rows`` rows the result is that of `evaluate`. Beyond, metrics and tables are those of all rows, and
-    tests and intervals come from their sums. DuckDB, Spark and Ibis then sum predictions of two classes and scalar
-    Gaussians themselves, by an expression; everything else passes through the kernel a batch or a partition at a time.
+    The result is that of `evaluate`. Beyond ``max_rows`` rows their sums are added up, a batch or a partition at a
+    time; Spark and remote databases that Ibis reaches then sum predictions of two classes and scalar Gaussians
+    themselves, by an expression.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def evaluate_frame(
     threshold, max_temperature, level : float
         The limits of the verdict and the level of its intervals, as in `evaluate`.
     max_rows : int, default 1_000_000
-        Rows that are brought into memory.
+        Rows that are fetched and held in memory; beyond, their sums are added up.
 
     Returns
     -------
@@ -112,9 +113,7 @@ def evaluate_frame(
     >>> round(result.ecd, 4), result.groups.keys
     (-0.157, (1, 2, None))
     """
-    limits = Limits(
-        positive(threshold, "threshold"), positive(max_temperature, "max_temperature"), fraction(level, "level")
-    )
+    limits = Limits(threshold, max_temperature, level)
     whole_number(max_rows, "max_rows", 0)
     if library(frame) == "narwhals":
         frame = frame.to_native()
@@ -127,15 +126,15 @@ def evaluate_frame(
     )
     _there(frame, columns)
     gaussian = columns.form == "gaussian"
-    if isinstance(bins, str) and bins == "auto":
-        bins = None if gaussian and bin_on is None and strategy == "uniform" else 10
+    bins = Plan.wanted(bins, not gaussian, bin_on, strategy)
     try:
         lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile")
         if lazy is not None and rows > max_rows:
             return express(lazy, columns, rows).evaluate(bins, bin_on, strategy, limits)
         return evaluate_partitions(
-            frame, columns, bins=bins, bin_on=bin_on, strategy=strategy, max_rows=max_rows, **limits._asdict()
-        )
+            frame, columns, bins=bins, bin_on=bin_on, strategy=strategy, max_rows=max_rows,
+            threshold=threshold, max_temperature=max_temperature, level=level,
+        )  # fmt: skip
     except InputError as error:
         raise _in_words_of_the_frame(error, columns) from error.__cause__
 
@@ -208,9 +207,15 @@ def _there(frame: Any, columns: Columns) -> None:
             raise fail(OptionError, "frame", f"must have the column {name!r}", got="none of that name", hint=hint)
 
 
+def _far(frame: Any) -> bool:
+    """Tell whether rows lie on other machines, whose engine runs the row formulas itself."""
+    kind = library(frame)
+    return kind == "pyspark" or (kind == "ibis" and frame.get_backend().name not in _NEAR)
+
+
 def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
     """Return the lazy frame and its rows, where its engine can do the work; else None."""
-    if len(columns.values) > 1 or (library(frame) not in EXPRESSED and not anyway):
+    if len(columns.values) > 1 or not (_far(frame) or anyway):
         return None, 0
     nw = narwhals()
     known = nw.from_native(frame, pass_through=True)

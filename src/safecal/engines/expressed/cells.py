@@ -1,17 +1,28 @@
-"""Where a row falls, as expressions: its bin by the exact edges, its cell of the histogram by exact powers of two."""
+"""Where a row falls, as expressions: its bin by the exact edges, its cell by exact powers of two.
+
+Cells are those of the core, which takes the exponent and the first binary digits of a float. Engines have no such
+thing, so the octave comes from a logarithm and is put right where that missed; everything else is exact.
+"""
 
 import math
 from typing import Any
 
+from ..._kernels.cells import CELLS as ODDS_CELLS
+from ..._kernels.cells import LOWEST
 from ...bins import Bins
 from ...histogram import CELLS
 from ..libraries import narwhals
 
-__all__ = ["bin_number", "binned_value", "cell_number", "outside"]
+__all__ = ["MOMENTS", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "histogram_cell", "odds_cell", "outside",
+           "weighted_cell"]  # fmt: skip
 
-_SIDE = (CELLS - 1) // 2  # cells of one side
-_LEAST = 2.0**-20  # of the first cell, eight to the octave
-_OCTAVES = _SIDE // 8
+_SIDE = (CELLS - 1) // 2  # cells of one side of the histogram, eight to the octave
+_FIRST = float(LOWEST[1])  # log-odds below it share a cell
+_LAST = float(LOWEST[-1])  # and so do those from here on
+_HAIR = 2.0**-40  # by which cells of log-odds begin below round numbers, in parts of the power of two
+_WEIGHTS = 2048 * 4  # cells of weights: all exponents of floats, four to the octave
+MOMENTS = ("inside", "d1", "d2", "d3")
+WEIGHTED_MOMENTS = ("inside", "dl", "dw", "dl2", "dw2", "dlw")
 COLUMN = {"probability": "predicted", "confidence": "confidence", "entropy": "entropy"}
 
 
@@ -50,22 +61,91 @@ def bin_number(value: Any, bins: Bins) -> Any:
     return search(0, len(bins) - 1)
 
 
-def cell_number(frame: Any) -> Any:
-    """Add ``cell``, the number of the histogram's cell of ``excess``: its exponent and first three binary digits."""
+def _place(frame: Any, name: str, per_octave: int, hair: float = 0.0) -> Any:
+    """Take positive numbers apart: ``power``, the largest power of two not above one; ``octave``, its exponent; and
+    ``step``, the part of the octave in which it lies. Each begins a ``hair`` earlier."""
     nw = narwhals()
-    size = nw.col("excess").abs() * (1.0 / _LEAST)  # 0 for impossible rows
-    most = (2.0 - 2.0**-3) * 2.0 ** (_OCTAVES - 1)  # the last cell; whatever is beyond counts to it
-    frame = frame.with_columns(inside=nw.col("excess").abs() >= _LEAST, size=size.clip(1.0, most))
-    size = nw.col("size")
-    frame = frame.with_columns(octave=(size.log() * (1.0 / math.log(2.0))).floor().cast(nw.Float64))
+    value = nw.col(name)
+    frame = frame.with_columns(octave=(value.log() * (1.0 / math.log(2.0))).floor().cast(nw.Float64))
     # A logarithm next to a whole number may miss it: powers of two are exact, and so are products with them.
-    frame = frame.with_columns(digits=size * nw.lit(2.0) ** (0.0 - nw.col("octave")))
-    digits = nw.col("digits")
+    frame = frame.with_columns(digits=value * nw.lit(2.0) ** (0.0 - nw.col("octave")) + hair)
+    octave, digits = nw.col("octave"), nw.col("digits")
     over, under = digits >= 2.0, digits < 1.0
-    octave = nw.when(over).then(nw.col("octave") + 1.0).otherwise(nw.col("octave"))
-    octave = nw.when(under).then(nw.col("octave") - 1.0).otherwise(octave)
-    digits = nw.when(over).then(digits * 0.5).otherwise(nw.when(under).then(digits * 2.0).otherwise(digits))
-    digits = ((digits - 1.0) * 8.0).floor().cast(nw.Float64)
-    number = nw.when(nw.col("inside")).then(1.0 + 8.0 * octave + digits).otherwise(nw.lit(0.0))
+    frame = frame.with_columns(
+        octave=nw.when(over).then(octave + 1.0).otherwise(nw.when(under).then(octave - 1.0).otherwise(octave)),
+        digits=nw.when(over).then(digits * 0.5).otherwise(nw.when(under).then(digits * 2.0).otherwise(digits)),
+    )
+    step = ((nw.col("digits") - 1.0) * float(per_octave)).floor().cast(nw.Float64)
+    return frame.with_columns(power=nw.lit(2.0) ** nw.col("octave"), step=step)
+
+
+def histogram_cell(frame: Any) -> Any:
+    """Add ``cell``, the number of the histogram's cell of ``excess``."""
+    nw = narwhals()
+    size, least, octaves = nw.col("excess").abs(), 2.0**-20, _SIDE // 8
+    most = (2.0 - 2.0**-3) * 2.0 ** (octaves - 21)  # the last cell; whatever is beyond counts to it
+    frame = _place(frame.with_columns(size=size.clip(least, most)), "size", 8)
+    number = nw.when(size >= least).then(161.0 + 8.0 * nw.col("octave") + nw.col("step")).otherwise(nw.lit(0.0))
     sign = nw.when(nw.col("excess") < 0.0).then(nw.lit(-1.0)).otherwise(nw.lit(1.0))
     return frame.with_columns(cell=_SIDE + sign * number)
+
+
+def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
+    """Add ``cell``, of the log-odds, with its ``corner`` and ``middle``; ``last`` is the one that has no end."""
+    nw = narwhals()
+    first, end = (edge * (1.0 - 0.5 * hair) for edge in (_FIRST, _LAST))
+    frame = _place(frame.with_columns(bounded=nw.col("odds").clip(first, _LAST)), "bounded", per_octave, hair)
+    power, step, part = nw.col("power"), nw.col("step"), 1.0 / per_octave
+    below, last = nw.col("odds") < first, nw.col("odds") >= end
+    number = 1.0 + (nw.col("octave") - math.log2(_FIRST)) * float(per_octave) + step
+    middle = nw.when(last).then(nw.lit(_LAST)).otherwise(power * (1.0 + (step + 0.5) * part))
+    return frame.with_columns(
+        cell=nw.when(below).then(nw.lit(0.0)).otherwise(number),
+        corner=nw.when(below).then(nw.lit(0.0)).otherwise(power * (1.0 + step * part)),
+        middle=nw.when(below).then(nw.lit(0.5 * _FIRST)).otherwise(middle),
+        last=last,
+    )
+
+
+def _sides(cell: Any) -> Any:
+    """Number a cell by what happened and by the side of one half."""
+    nw = narwhals()
+    wrong = nw.when(nw.col("agree")).then(nw.lit(0.0)).otherwise(nw.lit(1.0))
+    positive = nw.when(nw.col("likely")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    return cell * 4.0 + wrong * 2.0 + positive
+
+
+def odds_cell(frame: Any) -> tuple[Any, int]:
+    """Add ``cell`` and its ``MOMENTS`` as `Cells` has them, and return how many cells there are."""
+    nw = narwhals()
+    frame = _odds(frame, 16, _HAIR).with_columns(inside=_number(~nw.col("certain")))
+    frame = frame.with_columns(cell=_sides(nw.col("cell")), d1=nw.col("inside") * (nw.col("odds") - nw.col("middle")))
+    d = nw.when(nw.col("last")).then(nw.lit(0.0)).otherwise(nw.col("d1"))
+    return frame.with_columns(d2=d * d, d3=d * d * d), 4 * ODDS_CELLS
+
+
+def weighted_cell(frame: Any) -> tuple[Any, int]:
+    """Add ``cell`` and its ``WEIGHTED_MOMENTS`` as `WeightedCells` has them, and return how many cells there are."""
+    nw = narwhals()
+    heavy = nw.col("weight") > 0.0
+    frame = _odds(frame, 8)
+    frame = frame.with_columns(
+        dl=nw.col("odds") - nw.col("corner"),
+        inside=_number(~nw.col("certain") & heavy),
+        heavy=nw.when(heavy).then(nw.col("weight")).otherwise(nw.lit(1.0)),
+    )
+    frame = _place(frame, "heavy", 4)
+    step = nw.col("step")
+    number = (nw.col("octave") + 1023.0) * 4.0 + step
+    frame = frame.with_columns(
+        cell=_sides(nw.col("cell") * float(_WEIGHTS) + number),
+        dl=nw.col("inside") * nw.col("dl"),
+        dw=nw.col("inside") * (nw.col("heavy") - nw.col("power") * (1.0 + step * 0.25)),
+    )
+    x, y = nw.when(nw.col("last")).then(nw.lit(0.0)).otherwise(nw.col("dl")), nw.col("dw")
+    return frame.with_columns(dl2=x * x, dw2=y * y, dlw=x * y), 4 * _WEIGHTS * (28 * 8 + 2)
+
+
+def _number(condition: Any) -> Any:
+    nw = narwhals()
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

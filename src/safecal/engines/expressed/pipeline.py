@@ -5,33 +5,36 @@ engine sums it by its cells, once more by group and once more by cluster; nothin
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
 from ..._checks.columns import cluster_codes, group_codes, whole_number
 from ..._checks.message import fail
+from ..._kernels.cells import CELLS as ODDS_CELLS
+from ..._sums.cells import Cells, WeightedCells
+from ..._sums.clusters import Clusters
 from ..._types import AnyArray, FloatArray
 from ...bins import Bins
-from ...errors import BinsError, EmptyError, WeightError
+from ...errors import BinsError, EmptyError
 from ...evaluation import Evaluation
 from ...families.bernoulli import bernoulli
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
-from ...front_door import Gathered, most_entropy
 from ...histogram import CELLS, Histogram
-from ...summary import Summary, added_up, completed
+from ...limits import Limits
+from ...plan import Plan
+from ...summary import added_up, completed
 from ...table import Table, bin_keys
-from ...tabulate import bins_for
+from ...tally import Spectrum, Tally
 from ..columns import Columns, group_keys
 from ..libraries import narwhals
 from ..quantiles import CELLS as FINE
 from ..quantiles import Grid
-from ..totals import Implied, Limits, Totals, from_sums
 from . import cells
-from .atoms import ODDS_CELLS, Atoms, atoms_temperature, gaussian_temperature, odds_cell
-from .formulas import binary_rows, gaussian_rows, information
+from .formulas import binary_rows, expected_surprise, gaussian_rows, information
 from .queries import arrays, collected, limited, sums_by
 from .validity import Flagged, flag
 
@@ -55,41 +58,63 @@ class Expressed:
         """Whether rows have weights."""
         return self.columns.sample_weight is not None
 
+    @property
+    def classes(self) -> bool:
+        """Whether outcomes are classes, not states."""
+        return self.columns.form != "gaussian"
+
     def evaluate(self, bins: int | Bins | str | None, bin_on: str | None, strategy: str, limits: Limits) -> Evaluation:
         """Evaluate the rows; the options are those of `evaluate`."""
         if self.flagged.naming is not None:
             self.flagged.refuse(self.n)
-        edges = self._edges(bins, bin_on, strategy)
-        main = collected(self.main(edges))
-        self._refuse(main, edges)
-        sums, implied = self._gathered(main, edges)
-        found = Totals(self.example.family, 1, most_entropy(self.example), sums, self._clusters(), None, 1.0)
-        return from_sums(found, limits, implied)
+        return Evaluation.of(self.tally(self.plan(bins, bin_on, strategy)), limits)
 
-    def main(self, edges: tuple[Bins, str] | None) -> Any:
-        """Return the lazy query: all sums by one key, made of bin, cell of the excess and cell of the log-odds."""
+    def tally(self, plan: Plan) -> Tally:
+        """Sum the rows: at most three queries, of all rows, by group and by cluster."""
+        query, size = self.main(plan)
+        main = collected(query)
+        self._refuse(main, plan)
+        cell, place = main["key"].astype(np.int64) % size, main["key"].astype(np.int64) // size
+        bins = None
+        if plan.bins is not None and plan.bin_on is not None:
+            sums = self._sums(main, place, len(plan.bins))
+            bins = _table(plan.bin_on, bin_keys(plan.bins), sums, plan.bins, plan.bin_on != "probability")
+        return replace(
+            Tally.of(self.example),
+            weighted=self.weighted,
+            summary=added_up(self._sums(main, np.zeros(len(cell), dtype=np.intp), 1)),
+            bins=bins,
+            groups=self._groups(),
+            clusters=self._clusters(),
+            spectrum=self._spectrum(main, cell) if self.classes else None,
+            spread=None if self.classes else self._spread(main, cell),
+            n_certain=int(main["n_certain"].sum()),
+        )
+
+    def main(self, plan: Plan) -> tuple[Any, int]:
+        """Return the lazy query of all sums by one key, made of bin and cell, and how many cells there are."""
         nw = narwhals()
         rows, names = self.rows, [*self.names, "bad"]
-        if edges is None:
+        if plan.bins is None or plan.bin_on is None:
             rows = rows.with_columns(bin=nw.lit(0.0))
         else:
-            bins, on = edges
+            bins, on = plan.bins, plan.bin_on
             most = self.example.bin_range(on)[1] if self.example.binned_by_default else math.inf
             rows = rows.with_columns(binned=cells.binned_value(on, most, bins))
             rows = rows.with_columns(bin=cells.bin_number(nw.col("binned"), bins))
             if not self._covered(bins, on):
                 rows = rows.with_columns(outside=cells.outside(nw.col("binned"), bins))
                 names.append("outside")
-        rows = cells.cell_number(rows)
-        key = nw.col("bin") * float(CELLS) + nw.col("cell")
-        if self.columns.form != "gaussian":
-            w, odds = nw.col("w1"), nw.col("odds")
-            rows = odds_cell(rows).with_columns(
-                sum_surprise=w * nw.col("surprise"), sum_odds=w * odds, sum_odds2=w * odds * odds
-            )
-            key = key * float(ODDS_CELLS) + nw.col("odds_cell")
-            names += ["sum_surprise", "sum_odds", "sum_odds2"]
-        return sums_by(rows.with_columns(key=key.cast(nw.Int64)), ["key"], names)
+        if not self.classes:
+            rows, size = cells.histogram_cell(rows), CELLS
+        elif self.weighted:
+            rows, size = cells.weighted_cell(rows)
+            names += cells.WEIGHTED_MOMENTS
+        else:
+            rows, size = cells.odds_cell(rows)
+            names += cells.MOMENTS
+        key = nw.col("bin") * float(size) + nw.col("cell")
+        return sums_by(rows.with_columns(key=key.cast(nw.Int64)), ["key"], names), size
 
     def _covered(self, bins: Bins, on: str) -> bool:
         """Tell whether the bins hold every value that there can be."""
@@ -98,18 +123,13 @@ class Expressed:
         low, high = self.example.bin_range(on)
         return bins.edges[0] <= low and high <= bins.edges[-1]
 
-    def _edges(self, bins: int | Bins | str | None, bin_on: str | None, strategy: str) -> tuple[Bins, str] | None:
-        """Return the bins, and what they bin on; those of quantiles are found by a query of its own."""
-        if isinstance(bins, str) and bins == "auto":
-            wanted = self.example.binned_by_default or bin_on is not None or strategy != "uniform"
-            bins = 10 if wanted else None
-        if bins is None:
-            return None
-        found = bins_for(self.example, bins, bin_on, strategy)
-        if isinstance(bins, Bins) or strategy == "uniform":
+    def plan(self, bins: int | Bins | str | None, bin_on: str | None, strategy: str) -> Plan:
+        """Decide on the bins; those of quantiles are found by a query of its own."""
+        bins = Plan.wanted(bins, self.example.binned_by_default, bin_on, strategy)
+        found = Plan.of(self.example, bins, bin_on, strategy)
+        if found.bin_on is None or isinstance(bins, Bins) or strategy == "uniform":
             return found
-        assert not isinstance(bins, str)
-        return self._quantiles(whole_number(bins, "bins", 1, BinsError), found[1])
+        return Plan(*self._quantiles(whole_number(bins, "bins", 1, BinsError), found.bin_on))
 
     def _quantiles(self, bins: int, on: str) -> tuple[Bins, str]:
         nw = narwhals()
@@ -129,46 +149,35 @@ class Expressed:
         np.add.at(counts, counted["place"].astype(np.intp), counted["n"].astype(np.int64))
         return Grid(on, low, high, counts).bins(bins)
 
-    def _refuse(self, main: dict[str, AnyArray], edges: tuple[Bins, str] | None) -> None:
+    def _refuse(self, main: dict[str, AnyArray], plan: Plan) -> None:
         if main["bad"].sum() > 0.0:
             self.flagged.refuse(self.n)
-        if self.weighted and not main["weight"].sum() > 0.0:
-            raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{self.n} zeros")
         beyond = int(main["outside"].sum()) if "outside" in main else 0
-        if beyond and edges is not None:
-            ends = edges[0].edges[0], edges[0].edges[-1]
+        if beyond and plan.bins is not None:
+            ends = plan.bins.edges[0], plan.bins.edges[-1]
             rule = f"must lie within the bins, {ends[0]:.6g} to {ends[1]:.6g}"
             hint = "add edges that cover every value; `-inf` and `inf` are allowed."
             raise fail(BinsError, "values", rule, count=(beyond, self.n), hint=hint)
 
-    def _gathered(self, main: dict[str, AnyArray], edges: tuple[Bins, str] | None) -> tuple[Gathered, Implied]:
-        key = main["key"].astype(np.int64)
-        if self.columns.form != "gaussian":
-            key = key // ODDS_CELLS
-        size = 1 if edges is None else len(edges[0])
-        found = self._sums(main, key // CELLS, size)
-        total = added_up(found)
-        table = None
-        if edges is not None:
-            table = Table(edges[1], bin_keys(edges[0]), found, edges[0], edges[1] != "probability")
-        possible = main["weight"] - main["weight_impossible"] if self.weighted else main["n"] - main["n_impossible"]
-        counts, sums = (
-            np.bincount(key % CELLS, weights=x, minlength=CELLS).tolist() for x in (possible, main["sum_excess"])
-        )
-        gathered = Gathered(
-            total, table, self._groups(), Histogram(tuple(counts), tuple(sums)), int(main["n_certain"].sum())
-        )
-        return gathered, self._temperature(main, total, possible)
+    def _spectrum(self, main: dict[str, AnyArray], cell: AnyArray) -> Spectrum:
+        names = cells.WEIGHTED_MOMENTS if self.weighted else cells.MOMENTS
+        keys, index = np.unique(cell, return_inverse=True)
+        moments: FloatArray = np.stack([np.bincount(index, weights=main[name]) for name in names], axis=1).astype(float)
+        used = moments[:, 0] > 0.0  # certain rows are in no cell
+        if self.weighted:
+            return WeightedCells(keys[used], moments[used])
+        whole = np.zeros((4 * ODDS_CELLS, len(names)))
+        whole[keys[used]] = moments[used]
+        return Cells(whole.reshape(ODDS_CELLS, 2, 2, len(names)))
 
-    def _temperature(self, main: dict[str, AnyArray], total: Summary, possible: FloatArray) -> Implied:
-        if self.columns.form == "gaussian":
-            weight = total.weight - total.weight_impossible
-            return gaussian_temperature(2.0 * total.sum_excess + weight, weight, total.weight2, total.weight3)
-        weights = (possible, main["weight2"], main["weight3"]) if self.weighted else (possible,) * 3
-        surprise = float(main["sum_surprise"].sum())
-        return atoms_temperature(Atoms.of(weights, main["sum_odds"], main["sum_odds2"], surprise, self.weighted))
+    def _spread(self, main: dict[str, AnyArray], cell: AnyArray) -> Histogram:
+        possible = main["weight"] - main["weight_impossible"] if self.weighted else main["n"] - main["n_impossible"]
+        columns = (possible, main["sum_excess"])
+        return Histogram.of(np.stack([np.bincount(cell, weights=x, minlength=CELLS) for x in columns], axis=1))
 
     def _sums(self, table: dict[str, AnyArray], codes: AnyArray, size: int) -> FloatArray:
+        """Return the sums of summaries by key."""
+
         def by_key(name: str) -> FloatArray:
             return np.asarray(np.bincount(codes, weights=table[name], minlength=size), dtype=np.float64)
 
@@ -185,26 +194,25 @@ class Expressed:
         found = limited(sums_by(self.rows, names, list(self.names)), "by")
         columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         name, keys, codes = group_codes(columns, found.num_rows)
-        table = self._sums(arrays(found, ["n", *self.names]), codes, len(keys))
-        return Table(name, keys, table, None, "probability" not in self.example.bin_choices)
+        sums = self._sums(arrays(found, ["n", *self.names]), codes, len(keys))
+        return _table(name, keys, sums, None, "probability" not in self.example.bin_choices)
 
-    def _clusters(self) -> dict[Any, FloatArray] | None:
+    def _clusters(self) -> Clusters | None:
         if self.columns.cluster is None:
             return None
-        wanted = ["sum_excess", "sum_varentropy", "n_impossible"]
-        if self.weighted:
-            wanted += ["weight", "weight_impossible", "sum_varentropy_weight2"]
-        found = limited(sums_by(self.rows, ["cluster"], wanted), "cluster")
+        rows, near = expected_surprise(self.rows, self.classes)
+        weight, variance = ("weight", "sum_varentropy_weight2") if self.weighted else ("n", "sum_varentropy")
+        wanted = ["sum_excess", *([weight] if self.weighted else []), variance, *near]
+        found = limited(sums_by(rows, ["cluster"], wanted), "cluster")
         keys, codes = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
         table = arrays(found, ["n", *wanted])
-        impossible = table["weight_impossible" if self.weighted else "n_impossible"] > 0.0
-        parts = (
-            np.where(impossible, np.inf, table["sum_excess"]),
-            table["weight" if self.weighted else "n"],
-            table["sum_varentropy_weight2" if self.weighted else "sum_varentropy"],
-        )
-        sums = np.stack([np.bincount(codes, weights=part, minlength=len(keys)) for part in parts], axis=1)
-        return dict(zip(keys, sums, strict=True))
+        columns = ("sum_excess", weight, variance, *near)
+        sums = [np.bincount(codes, weights=table[name], minlength=len(keys)) for name in columns]
+        return Clusters(keys, np.stack(sums, axis=1))
+
+
+def _table(name: str, keys: tuple[Hashable, ...], sums: FloatArray, bins: Bins | None, top_label: bool) -> Table:
+    return Table(name, keys, sums, bins, top_label)
 
 
 def express(frame: Any, columns: Columns, n: int | None = None) -> Expressed:

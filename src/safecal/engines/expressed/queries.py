@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import tally
 from ..._checks.message import fail
 from ..._types import AnyArray
 from ...errors import ShapeError
-from .. import totals
 from ..libraries import narwhals
 
 __all__ = ["arrays", "collected", "limited", "sums_by"]
@@ -22,10 +22,10 @@ def sums_by(rows: Any, keys: list[str], names: list[str]) -> Any:
 
 def limited(query: Any, name: str) -> Any:
     """Run a query by key, if the keys are not too many, and return an Arrow table."""
-    table = query.head(totals.MAX_KEYS + 1).collect("pyarrow").to_native()
-    if table.num_rows > totals.MAX_KEYS:
+    table = query.head(tally.MAX_KEYS + 1).collect("pyarrow").to_native()
+    if table.num_rows > tally.MAX_KEYS:
         raise fail(
-            ShapeError, name, f"must have at most {totals.MAX_KEYS} different values", got="more",
+            ShapeError, name, f"must have at most {tally.MAX_KEYS} different values", got="more",
             hint="sums are kept for each of them; is it the right column?",
         )  # fmt: skip
     return table

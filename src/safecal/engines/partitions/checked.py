@@ -15,7 +15,7 @@ __all__ = ["Checked", "alike", "one_other_label", "worded"]
 
 @final
 class Checked:
-    """The rows of a stream of Arrow tables, as pairs of a table and its batch.
+    """The rows of a stream of Arrow tables, as batches.
 
     Where rows are refused, the rest of the stream is read to count how many are.
 
@@ -34,7 +34,7 @@ class Checked:
         self.rows = 0
         self._width: int | None = None
 
-    def __iter__(self) -> Iterator[tuple[Any, Batch]]:
+    def __iter__(self) -> Iterator[Batch]:
         try:
             for table in self._stream:
                 try:
@@ -43,7 +43,7 @@ class Checked:
                 except InputError as error:
                     raise self._counted(error, table.num_rows) from error
                 self.rows += table.num_rows
-                yield table, found
+                yield found
         finally:
             self._stream.close()  # a database waits for it
 

@@ -7,8 +7,7 @@ from typing import Any
 from ..._checks.message import fail
 from ...errors import EmptyError
 from ..columns import Columns
-from ..quantiles import Grid
-from .parts import Part
+from .checked import one_other_label
 from .workers import Reply, Task
 
 __all__ = ["Cluster"]
@@ -29,11 +28,12 @@ class Cluster(ABC):
     def run(self, task: Task) -> Reply:
         """Do a task on every partition, and put the replies together in the order of the partitions."""
 
-    def answer(self, task: Task) -> Part | Grid:
+    def answer(self, task: Task) -> Reply:
         """Do a task, and raise what the workers refuse."""
         reply = self.run(task)
         if reply.failure is not None:
             raise reply.failure
         if reply.found is None:
             raise fail(EmptyError, "frame", "must have at least one row", got="none")
-        return reply.found
+        one_other_label(task.columns, reply.others)
+        return reply

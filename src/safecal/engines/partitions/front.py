@@ -2,31 +2,28 @@
 
 from collections.abc import Generator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from typing import Any
 
-from ..._checks.columns import fraction, positive
 from ..._checks.message import fail
 from ...bins import Bins
-from ...errors import EmptyError, InputError, WeightError
+from ...errors import EmptyError, InputError
 from ...evaluation import Evaluation
 from ...families.bernoulli import bernoulli
 from ...families.categorical import categorical
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
 from ...front_door import evaluate_predictions
-from ...table import Table
-from ...tabulate import bins_for
-from .. import batches, sample
+from ...limits import Limits
+from ...plan import Plan
+from ...tally import Tally
+from .. import batches
 from ..arrow import cut, library, once, tables
 from ..batch import Batch
 from ..batches import evaluate_batches
 from ..columns import Columns, batch, pyarrow
 from ..quantiles import Grid, refuse_unbounded
-from ..totals import Limits, from_sums
-from .checked import Checked, one_other_label
+from .checked import Checked
 from .cluster import Cluster
-from .parts import Part
 from .workers import Task
 
 __all__ = ["evaluate_partitions", "fetch"]
@@ -46,8 +43,8 @@ def evaluate_partitions(
 ) -> Evaluation:
     """Evaluate the rows of a frame, a batch or a partition at a time.
 
-    Frames of one machine are read as a stream. Partitions of Spark and Dask are summed where they lie; their sums, and
-    about a hundred thousand rows drawn at random, come back. Up to ``max_rows`` the result is that of `evaluate`.
+    Frames of one machine are read as a stream. Partitions of Spark and Dask are summed where they lie, and only their
+    sums come back. The result is that of `evaluate`, however many rows there are.
 
     Parameters
     ----------
@@ -64,7 +61,7 @@ def evaluate_partitions(
     threshold, max_temperature, level : float
         As in `evaluate`.
     max_rows : int, default 1_000_000
-        Rows that are held in memory.
+        Rows that are fetched and held in memory; beyond, their sums are added up.
 
     Returns
     -------
@@ -80,38 +77,29 @@ def evaluate_partitions(
     >>> round(evaluate_partitions(table, Columns("kind", ("p",), "y_prob")).ecd, 4)
     -0.3445
     """
-    limits = Limits(
-        positive(threshold, "threshold"), positive(max_temperature, "max_temperature"), fraction(level, "level")
-    )
-    if isinstance(bins, str) and bins == "auto":
-        wanted = columns.form != "gaussian" or bin_on is not None or strategy != "uniform"
-        bins = 10 if wanted else None
-    bin_options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy}
+    limits = Limits(threshold, max_temperature, level)
+    bins = Plan.wanted(bins, columns.form != "gaussian", bin_on, strategy)
+    options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy}
+    options |= {"threshold": threshold, "max_temperature": max_temperature, "level": level}
     cluster = _cluster(frame)
     if cluster is None:
         with ExitStack() as streams:
-            found = evaluate_batches(
+            return evaluate_batches(
                 lambda: streams.enter_context(closing(_stream(frame, columns))),
-                **bin_options, **limits._asdict(), max_rows=max_rows, once=once(frame),
+                **options, max_rows=max_rows, once=once(frame),
             )  # fmt: skip
-        return _finished(found)
     rows, width = cluster.size(columns)
     if rows == 0:
         raise _nothing()
     if rows <= max_rows and rows * width <= batches.MAX_VALUES:
         whole = fetch(frame, columns)
         return evaluate_predictions(
-            whole.predictions, **bin_options, by=whole.by, cluster=whole.cluster, sample_weight=whole.weight,
-            **limits._asdict(),
-        )  # fmt: skip
-    edges = None
-    if bins is not None:
-        edges = _edges(cluster, columns, _example(columns, width), bins, bin_on, strategy)
-    rate = min(1.0, sample.DRAWN / rows, batches.MAX_VALUES / (rows * width))
-    part = cluster.answer(Task(columns, edges, rate))
-    assert isinstance(part, Part)
-    one_other_label(columns, part.others)
-    return _finished(from_sums(part.totals(columns, rate), limits))
+            whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.weight
+        )
+    plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
+    tally = cluster.answer(Task(columns, plan)).found
+    assert isinstance(tally, Tally)
+    return Evaluation.of(tally, limits)
 
 
 def fetch(frame: Any, columns: Columns) -> Batch:
@@ -164,7 +152,7 @@ def _cluster(frame: Any) -> Cluster | None:
 def _stream(frame: Any, columns: Columns) -> Generator[Batch, None, None]:
     """Yield checked batches of a frame of one machine."""
     nothing = True
-    for _, found in Checked(columns, cut(tables(frame, columns.names), columns.values)):
+    for found in Checked(columns, cut(tables(frame, columns.names), columns.values)):
         nothing = False
         yield found
     if nothing:
@@ -182,34 +170,19 @@ def _example(columns: Columns, classes: int) -> Predictions:
     return bernoulli([0], [0.5]) if classes == 1 else categorical([0], [[1.0 / classes] * classes])
 
 
-def _edges(
-    cluster: Cluster, columns: Columns, example: Predictions, bins: int | Bins | str, bin_on: str | None, strategy: str
-) -> tuple[Bins, str]:
-    """Return the bins; those of quantiles take a pass of their own."""
-    if isinstance(bins, Bins) or strategy != "quantile":
-        return bins_for(example, bins, bin_on, strategy)
+def _plan(
+    cluster: Cluster,
+    columns: Columns,
+    example: Predictions,
+    bins: int | Bins | str | None,
+    bin_on: str | None,
+    strategy: str,
+) -> Plan:
+    """Decide on the bins; those of quantiles take a pass of their own."""
+    if bins is None or isinstance(bins, Bins) or strategy != "quantile":
+        return Plan.of(example, bins, bin_on, strategy)
     refuse_unbounded(example)
-    bins_for(example, bins, bin_on, "uniform")  # refuses what no partition need be asked about
-    grid = cluster.answer(Task(columns, quantiles=True, bin_on=bin_on))
+    Plan.of(example, bins, bin_on)  # refuses what no partition need be asked about
+    grid = cluster.answer(Task(columns, quantiles=True, bin_on=bin_on)).found
     assert isinstance(grid, Grid)
-    return grid.bins(int(bins))
-
-
-def _finished(found: Evaluation) -> Evaluation:
-    """Refuse weights that are all zero, and put the groups in the order that `evaluate` gives them."""
-    if found.summary.weight == 0.0:
-        raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{found.summary.n} zeros")
-    return found if found.groups is None else replace(found, groups=_in_order(found.groups))
-
-
-def _in_order(groups: Table) -> Table:
-    try:
-        order = sorted(range(len(groups)), key=lambda k: _rank(groups.keys[k]))
-    except TypeError:  # keys of mixed types have no order: keep that of first appearance
-        return groups
-    return Table(groups.name, tuple(groups.keys[k] for k in order), groups.sums[order], None, groups.top_label)
-
-
-def _rank(key: Any) -> Any:
-    """Put missing keys last."""
-    return tuple(map(_rank, key)) if isinstance(key, tuple) else (key is None, 0 if key is None else key)
+    return Plan(*grid.bins(int(bins)))

@@ -1,26 +1,26 @@
 """What a worker is asked for, what it replies, and how replies become one. A refusal is a reply, too."""
 
+import math
 import pickle
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-import numpy as np
-
-from ..._checks.message import Complaint
+from ..._checks.message import Complaint, fail
 from ..._versions import version
-from ...bins import Bins
-from ...errors import EngineError, InputError, SafecalError
+from ...errors import EngineError, InputError, SafecalError, ShapeError
+from ...plan import Plan
+from ...tally import Tally
 from ..arrow import cut
+from ..batches import tally_batches
 from ..columns import Columns
+from ..pairs import in_pairs
 from ..quantiles import Grid, count
 from .checked import Checked, alike, worded
-from .parts import Part, summed
 
 __all__ = ["FAN_IN", "Reply", "Task", "merge", "pack", "unpack", "work"]
 
 FAN_IN = 8  # replies that are put together at a time
-_SEED = 20_250_220
 
 
 @final
@@ -29,8 +29,7 @@ class Task:
     """What to do with each partition: sum its rows, or count them on the grid that quantiles are read off."""
 
     columns: Columns
-    edges: tuple[Bins, str] | None = None
-    rate: float = 1.0
+    plan: Plan = field(default_factory=Plan)
     quantiles: bool = False
     bin_on: str | None = None
 
@@ -38,24 +37,27 @@ class Task:
 @final
 @dataclass(slots=True)
 class Reply:
-    """What was found in partition ``index``, or in several from it on; or why its rows are refused."""
+    """What was found in partition ``index``, or in several from it on; or why its rows are refused.
+
+    ``others`` are the labels met beside the positive one, ``form`` is what the values are.
+    """
 
     index: int
-    found: Part | Grid | None = None
+    found: Tally | Grid | None = None
     failure: SafecalError | None = None
     rows: int = 0
+    others: tuple[str, ...] = ()
+    form: str = ""
 
 
 def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
     """Do a task on the Arrow tables of one partition; a second run of a lost one gives the same."""
     checked = Checked(task.columns, cut(stream, task.columns.values))
     try:
-        if task.quantiles:
-            return Reply(index, count((rows for _, rows in checked), task.bin_on), rows=checked.rows)
-        rng = np.random.default_rng([_SEED, index])
-        return Reply(index, summed(checked, task.edges, task.rate, rng), rows=checked.rows)
+        found = count(checked, task.bin_on) if task.quantiles else tally_batches(checked, task.plan)
     except SafecalError as error:
         return Reply(index, None, _placed(error, index), checked.rows)
+    return Reply(index, found if checked.rows else None, None, checked.rows, checked.others, task.columns.form)
 
 
 def _placed(error: SafecalError, index: int) -> SafecalError:
@@ -69,27 +71,34 @@ def _placed(error: SafecalError, index: int) -> SafecalError:
 
 def merge(replies: Iterable[Reply]) -> Reply:
     """Make one reply of several, in the order of their partitions."""
-    whole: Reply | None = None
-    for reply in sorted(replies, key=lambda r: r.index):
-        whole = reply if whole is None else _both(whole, reply)
+    whole = in_pairs(sorted(replies, key=lambda reply: reply.index), _both)
     return Reply(-1) if whole is None else whole
 
 
 def _both(a: Reply, b: Reply) -> Reply:
-    rows = a.rows + b.rows
+    rows, others = a.rows + b.rows, tuple(dict.fromkeys((*a.others, *b.others)))
     if a.failure is not None or b.failure is not None:
         return Reply(a.index, None, _one_failure(a, b), rows)
     if a.found is None or b.found is None:
-        return Reply(a.index, b.found if a.found is None else a.found, None, rows)
-    if isinstance(a.found, Grid):
-        assert isinstance(b.found, Grid)
-        return Reply(a.index, a.found + b.found, None, rows)
-    assert isinstance(b.found, Part)
+        one = b if a.found is None else a
+        return Reply(a.index, one.found, None, rows, others, one.form)
     try:
-        a.found.absorb(b.found)
+        return Reply(a.index, _sum(a, b), None, rows, others, a.form)
     except SafecalError as error:
         return Reply(a.index, None, error, rows)
-    return Reply(a.index, a.found, None, rows)
+
+
+def _sum(a: Reply, b: Reply) -> Tally | Grid:
+    if isinstance(a.found, Grid):
+        assert isinstance(b.found, Grid)
+        return a.found + b.found
+    assert isinstance(a.found, Tally)
+    assert isinstance(b.found, Tally)
+    if a.found.most_entropy != b.found.most_entropy:
+        classes = [round(math.exp(tally.most_entropy)) for tally in (a.found, b.found)]
+        rule = f"must hold lists of one length, {classes[0]}"
+        raise fail(ShapeError, a.form, rule, got=f"{classes[1]} in another partition")
+    return a.found + b.found
 
 
 def _one_failure(a: Reply, b: Reply) -> SafecalError:
