@@ -50,7 +50,9 @@ class Reader(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.texts))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.proof if case.startswith("many") else ()) for case in CASES]
+)
 def test_every_page_is_whole(case: str) -> None:
     text = history_page(history_of(case))
     page = Reader(text)
@@ -161,6 +163,7 @@ def test_windows_that_were_closed_are_missed() -> None:
     assert "3 rows of earlier windows, or of none, are not drawn." in text
 
 
+@pytest.mark.proof
 def test_ten_thousand_batches_are_thinned_out() -> None:
     history = history_of("one batch")
     point = history.points[0]
