@@ -102,9 +102,8 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(
     params=[
-        "pandas",
         "duckdb",
-        *(pytest.param(name, marks=pytest.mark.proof) for name in ("polars", "polars-lazy", "pyarrow")),
+        *(pytest.param(name, marks=pytest.mark.proof) for name in ("pandas", "polars", "polars-lazy", "pyarrow")),
         *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark")),
     ]
 )

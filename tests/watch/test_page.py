@@ -124,6 +124,7 @@ def test_more_alarms_than_a_page_holds() -> None:
     assert "100 earlier alarms are left out." in text
 
 
+@pytest.mark.proof
 def test_groups_worst_first() -> None:
     history = history_of("groups")
     text = history_page(history)
@@ -145,6 +146,7 @@ def test_infinite_evidence_is_drawn_and_said() -> None:
     assert all(math.isfinite(float(x)) for path in points for pair in path.split() for x in pair.split(","))
 
 
+@pytest.mark.proof
 def test_many_windows_are_added_up() -> None:
     history = history_of("many windows")
     found, what = slots(history)
