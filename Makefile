@@ -14,6 +14,9 @@ PYTEST := $(VENV)/bin/python -m pytest -n $(JOBS)
 export PIP_CONSTRAINT := constraints/ci.txt
 export PIP_BUILD_CONSTRAINT := constraints/ci.txt
 
+# What one process has compiled serves the next: the tests start many.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .SECONDARY:
 .PHONY: help demo test test-all test-oldest lint docs bench bench-gpu validate pictures wheel clean

@@ -63,8 +63,12 @@ class _FastTier:
         return True if self.other.search(text) or without_examples else None
 
 
-# Docstring examples that take seconds. `tests/paper/test_demonstrations.py` holds what this one says.
-_LONG_EXAMPLES = {"safecal.paper.models.three_models"}
+# Docstring examples that take long; tests in `tests/paper` hold what they say.
+_LONG_EXAMPLES = {
+    "safecal.paper.column_checks.check_column",
+    "safecal.paper.models.three_models",
+    "safecal.paper.nees.nees_demonstration",
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before the tests of other tiers are left out

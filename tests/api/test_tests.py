@@ -1,6 +1,7 @@
 """What the tests themselves keep to."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,9 @@ def shared_draws(text: str) -> list[int]:
 def test_no_test_draws_from_a_generator_of_its_module() -> None:
     """Its numbers would depend on the tests before it: `rng` is a generator of its own."""
     for path in TESTS.rglob("*.py"):
-        assert not shared_draws(path.read_text(encoding="utf-8")), path.name
+        text = path.read_text(encoding="utf-8")
+        if re.search(r"^\w+ = .*default_rng\(", text, re.MULTILINE):
+            assert not shared_draws(text), path.name
 
 
 @pytest.mark.parametrize(

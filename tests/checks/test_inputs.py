@@ -53,6 +53,16 @@ CALLS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 WANTED = {name: call(DATA) for name, call in CALLS.items()}
 
+# The same without the inference, which sees no container.
+SUMS: dict[str, Callable[[dict[str, Any]], safecal.Summary]] = {
+    "binary": lambda d: safecal.bernoulli(d["y"], d["p"]).summary(d["w"]),
+    "binary logits": lambda d: safecal.bernoulli(d["y"], logits=d["z"]).summary(),
+    "classes": lambda d: safecal.categorical(d["k"], d["P"]).summary(d["w"]),
+    "class logits": lambda d: safecal.categorical(d["k"], logits=d["Z"]).summary(),
+    "states": lambda d: safecal.gaussian(d["x"], d["m"], cov=d["C"]).summary(d["w"]),
+    "scalar states": lambda d: safecal.gaussian(d["z"], d["p"], std=d["s"]).summary(),
+}
+
 
 def _strided(a: np.ndarray) -> np.ndarray:
     wide = np.full(tuple(3 * s for s in a.shape), 77, dtype=a.dtype)
@@ -119,6 +129,14 @@ CONTAINERS: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_any_container_gives_the_sums_of_numpy(container: str, call: str) -> None:
+    given = {name: CONTAINERS[container](values) for name, values in DATA.items()}
+    assert SUMS[call](given) == SUMS[call](DATA)
+
+
+@pytest.mark.proof
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_any_container_gives_the_result_of_numpy(container: str, call: str) -> None:

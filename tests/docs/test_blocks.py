@@ -21,7 +21,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
-LONG = {ROOT / "docs" / "command-line.md", ROOT / "docs" / "monitoring.md", *(ROOT / "docs" / "paper").glob("*.md")}
+LONG = {
+    ROOT / "docs" / "command-line.md",
+    ROOT / "docs" / "monitoring.md",
+    ROOT / "docs" / "plots.md",
+    *(ROOT / "docs" / "paper").glob("*.md"),
+}
 
 PYTHON = {"python", "py", "pycon"}
 SHELL = {"sh", "bash", "shell", "console"}

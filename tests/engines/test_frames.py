@@ -102,9 +102,8 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(
     params=[
-        "pandas",
         "duckdb",
-        *(pytest.param(name, marks=pytest.mark.proof) for name in ("polars", "polars-lazy", "pyarrow")),
+        *(pytest.param(name, marks=pytest.mark.proof) for name in ("pandas", "polars", "polars-lazy", "pyarrow")),
         *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark")),
     ]
 )
@@ -293,6 +292,15 @@ def _evaluated(columns: Columns, table: Any) -> Evaluation:
     )
 
 
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "pandas",
+        *(pytest.param(name, marks=pytest.mark.proof) for name in ("duckdb", "polars", "polars-lazy", "pyarrow")),
+        *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark")),
+    ],
+    indirect=True,
+)
 @pytest.mark.parametrize(("change", "options", "error", "count"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
 def test_bad_rows_are_refused_alike(
     engine: Callable[[Any], Any], change: dict[str, Any], options: dict[str, Any], error: type[Exception], count: int

@@ -61,6 +61,7 @@ def test_histograms_and_listed_values() -> None:
     assert abs(drawn.ecd) < 4.0 * drawn.summary().numerical_error + 0.05
 
 
+@pytest.mark.proof
 def test_sums_that_are_too_long_are_drawn() -> None:
     assert density([1, 2, 3], stats.zipf(1.5), rng=0).method == "draws"
     assert density([1, 2, 3], stats.zipf(8.0)).method == "summation"
@@ -68,6 +69,7 @@ def test_sums_that_are_too_long_are_drawn() -> None:
     np.testing.assert_allclose(wide.varentropy, 0.5, atol=1e-6)
 
 
+@pytest.mark.proof
 def test_a_long_sum_may_not_exist_at_every_temperature() -> None:
     predictions = density([1, 2, 3], stats.zipf(8.0))
     with pytest.raises(UnavailableError, match=r"beta = 0\.0625 of scipy\.stats\.zipf"):

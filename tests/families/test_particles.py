@@ -98,6 +98,7 @@ def test_components_that_matter_and_angles(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(d, c, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.proof
 def test_a_moment_match_has_mean_0_and_the_wrong_variance_where_the_posterior_is_bent() -> None:
     rng = np.random.default_rng(3)
     x, cloud = banana(rng, (4000,)), banana(rng, (1, 4000))

@@ -27,6 +27,7 @@ def test_two_sided_is_twice_the_smaller_side_and_at_most_one() -> None:
     assert calibration_test(middle).p_value <= 1.0
 
 
+@pytest.mark.proof
 def test_the_methods_agree_on_ordinary_data() -> None:
     found = {m: calibration_test(safecal.bernoulli(Y, P), method=m) for m in ("saddlepoint", "pearson3", "montecarlo")}
     assert len({round(r.statistic, 9) for r in found.values()}) == 1

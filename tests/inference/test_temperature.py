@@ -149,6 +149,7 @@ def test_the_same_data_give_the_same_answer() -> None:
     assert safecal.implied_temperature(predictions) == found
 
 
+@pytest.mark.proof
 def test_counts_have_a_temperature_although_no_power_near_zero_can_be_summed() -> None:
     found = safecal.implied_temperature(safecal.density([3], stats.poisson([2.0])))
     assert 0.0 <= found.low <= found.value <= found.high

@@ -101,7 +101,7 @@ def test_long_blocks_keep_every_term() -> None:
     np.testing.assert_allclose(found.log_r, wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
+@pytest.mark.parametrize("form", ["shiryaev-roberts", pytest.param("cusum", marks=pytest.mark.proof)])
 def test_alarms_come_at_the_row_however_the_rows_are_cut(form: str) -> None:
     y, z = stream(6000)
     z[4000:] *= 2.5

@@ -16,6 +16,8 @@ from safecal.paper import (
 
 BLOCKS = (*published_table1(), *published_table2())
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, ColumnCheck]:
@@ -59,7 +61,6 @@ def test_resnet_is_known_almost_exactly(found: dict[str, ColumnCheck]) -> None:
     assert found["RoBERTa"].observed[5].max() < 0.001  # bin 6 holds negative labels only
 
 
-@pytest.mark.proof
 def test_a_block_that_does_not_fit_is_seen() -> None:
     column = published_table1()[1]
     sums = replace(column, ecd=(*column.ecd[:10], "2.2901"))  # more than any bin has

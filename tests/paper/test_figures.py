@@ -65,6 +65,7 @@ def test_reliability_diagrams_number_the_bins(figures) -> None:  # type: ignore[
         assert any(f"ECD {column[2, -1]:+.4f}" in text.get_text() for text in ax.texts)
 
 
+@pytest.mark.proof
 def test_files_are_written_and_the_same_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib.pyplot as plt
 

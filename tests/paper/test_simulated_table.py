@@ -38,6 +38,7 @@ def test_the_same_seed_gives_the_same_table(noise_on: str) -> None:
     assert max(map(len, first.splitlines())) <= 100
 
 
+@pytest.mark.proof
 def test_without_noise_the_published_sums_are_within_monte_carlo_error() -> None:
     found = replicate_table1(300, noise_on="logit", seed=1)
     z = (found.published[0].values - found.mean[0]) / found.sd[0]

@@ -111,6 +111,7 @@ def test_the_study_runs_and_makes_a_page(tmp_path: Path, monkeypatch: pytest.Mon
     assert page.read_text(encoding="utf-8") == text
 
 
+@pytest.mark.proof
 def test_the_page_shows_the_stored_study(stored: Study, tmp_path: Path) -> None:
     page = (DOCS / "table1-study.md").read_text(encoding="utf-8")
     assert page_with(page, stored) == page

@@ -374,6 +374,7 @@ def test_heavy_tails_do_not_hide_the_other_rows() -> None:
     assert SafeTemperature().fit(y, logits=odds).temperature_ < 1.6
 
 
+@pytest.mark.proof
 def test_flat_predictions_without_a_surprise_are_sharpened_as_far_as_numbers_go() -> None:
     odds = 1e-7 * np.random.default_rng(0).normal(size=200)
     assert SafeTemperature().fit(odds > 0, logits=odds).beta_ == 2.0**20

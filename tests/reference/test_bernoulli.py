@@ -40,6 +40,7 @@ def assert_exact(form: str, values: list[float], score: Callable[[float, int], o
                     assert oracle.error(found, wanted) <= RELATIVE, (name, value, y)
 
 
+@pytest.mark.proof
 def test_log_odds_from_minus_700_to_700_are_scored_to_12_digits() -> None:
     assert_exact("logits", LOGITS, oracle.bernoulli_from_logit)
 

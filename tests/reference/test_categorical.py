@@ -98,7 +98,7 @@ def test_a_thousand_classes_of_any_spread_are_scored_to_14_digits(form: str, spr
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0])
-@pytest.mark.parametrize("classes", [2, 10, 50])
+@pytest.mark.parametrize("classes", [2, 10, pytest.param(50, marks=pytest.mark.proof)])
 def test_float32_values_are_the_numbers_they_stand_for(classes: int, spread: float) -> None:
     z = logits_of(classes, 3, spread).astype(np.float32)
     assert_exact("logits", z)

@@ -71,6 +71,7 @@ def test_wideresnet_on_cifar_10_is_over_confident(shared_data: Path) -> None:
     assert result.ece_underconfident == 0.0
 
 
+@pytest.mark.proof
 def test_densenet_on_cifar_100_is_over_confident(shared_data: Path) -> None:
     y, p = images(shared_data, "densenet-bc-100-cifar-100.npz")
     result = safecal.evaluate(y, p)

@@ -27,12 +27,8 @@ def _rates(law: str, n: int, repeats: int) -> tuple[dict[tuple[str, float], floa
     return {(s, a): float((np.array(p_values[s]) <= a).mean()) for s in SIDES for a in (0.05, 0.01)}, methods
 
 
-# Where p-values are drawn, half as many tests are enough: the law has atoms, and the rates stay below the level.
-DRAWN = {("Beta(.3, .3)", 50), ("logits N(4, 1)", 50), ("logits N(4, 1)", 200)}
-
-
 def _check(law: str, n: int, repeats: int) -> None:
-    rates, methods = _rates(law, n, repeats // 2 if (law, n) in DRAWN else repeats)
+    rates, methods = _rates(law, n, repeats)
     # Predictions that all differ, of which many surprise, or states: no atom weighs a thousandth.
     smooth = law.startswith("states") or (methods == {"saddlepoint"} and n >= 200)
     for (_, alpha), rate in rates.items():

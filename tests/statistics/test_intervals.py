@@ -34,11 +34,12 @@ def _missed(law: str, temperature: float, n: int, repeats: int) -> dict[str, flo
 @pytest.mark.parametrize("temperature", [1.0, 1.5, 3.0])
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "p = .001"])
 def test_the_truth_is_rarely_above(law: str, temperature: float, n: int) -> None:
-    missed = _missed(law, temperature, n, 200)
-    assert max(missed["rows"], missed["sums"]) <= ALPHA + error(ALPHA, 300), missed
+    repeats = 300
+    missed = _missed(law, temperature, n, repeats)
+    assert max(missed["rows"], missed["sums"]) <= ALPHA + error(ALPHA, repeats), missed
     # Four standard errors here: among 42 cases one lies beyond three (9.0 % for Beta(.3, .3) at 1.5 and n = 1000, which
     # 2000 other samples put at 5.7 %).
-    assert missed["temperature"] <= ALPHA + 4.0 / 3.0 * error(ALPHA, 300), missed
+    assert missed["temperature"] <= ALPHA + 4.0 / 3.0 * error(ALPHA, repeats), missed
 
 
 @pytest.mark.parametrize("n", [200, 1000])

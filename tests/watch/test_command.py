@@ -213,7 +213,7 @@ def test_words_that_cannot_be(case: str, here: Path, watch: Any, monkeypatch: py
     assert message in found.err
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("kind", ["csv", pytest.param("jsonl", marks=pytest.mark.proof)])
 def test_standard_input(kind: str, here: Path) -> None:
     content = text(columns(np.random.default_rng(0), 250), kind)
     found = _piped(content, *COLUMNS, "--batch-rows", "100")
@@ -301,6 +301,7 @@ def test_a_stream_that_is_told_to_stop(here: Path) -> None:
     assert _rows() == 150
 
 
+@pytest.mark.proof
 def test_time_cuts_a_live_stream(here: Path) -> None:
     content = text(columns(np.random.default_rng(0), 5), "jsonl")
     with _running("-", *COLUMNS, "--every", "0.2") as process:
@@ -370,6 +371,7 @@ def test_impossible_outcomes_are_kept(here: Path, watch: Any) -> None:
         assert store.history().monitor.summary.n_impossible == 1
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_a_watch_goes_on_when_no_one_reads(here: Path) -> None:
     _fill(here / "in", 6)

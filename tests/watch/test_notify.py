@@ -188,6 +188,7 @@ def test_it_arrives_even_if_not_at_once(hook: _Hook) -> None:
     assert hook.headers[0]["User-Agent"].startswith("safecal/")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("hook", [["slow", 200]], indirect=True)
 def test_silence_is_tried_again(hook: _Hook) -> None:
     post(hook.url, RAISED, timeout=0.2, pause=0.9)
