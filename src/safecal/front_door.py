@@ -1,24 +1,19 @@
 """The front door: from what a caller has to everything about it."""
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ._types import AnyArray, ArrayLike, Labels
+from ._types import ArrayLike, Labels
 from .bins import Bins
 from .evaluation import Evaluation
 from .families.classifier import classifier
 from .families.predictions import Predictions
-from .histogram import Histogram
 from .limits import Limits
 from .plan import Plan
-from .summary import Summary
-from .table import Table
-from .tabulate import by_bin, by_group, sweep
 from .tally import Tally
 
-__all__ = ["Gathered", "evaluate", "evaluate_predictions", "gather", "most_entropy"]
+__all__ = ["evaluate", "evaluate_predictions"]
 
 
 def evaluate(
@@ -151,36 +146,3 @@ def evaluate_predictions(
     plan = Plan.of(predictions, bins, bin_on, strategy)
     tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
     return Evaluation.of(tally, limits, rows=predictions, sample_weight=sample_weight, rng=rng)
-
-
-def most_entropy(predictions: Predictions) -> float:
-    """Return the entropy of a prediction that says nothing; infinite for states and densities."""
-    return predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
-
-
-class Gathered(NamedTuple):
-    """All that one pass over the rows gives an evaluation."""
-
-    summary: Summary
-    bins: Table | None
-    groups: Table | None
-    histogram: Histogram
-    n_certain: int
-
-
-def gather(
-    predictions: Predictions, weight: AnyArray | None, edges: tuple[Bins, str] | None, by: ArrayLike | None
-) -> Gathered:
-    """Sum the rows: all, by bin and by group; see how the excess is spread, and how many predictions are certain."""
-    splits = [] if edges is None else [by_bin(predictions, *edges)]
-    if by is not None:
-        splits.append(by_group(predictions, by))
-    summary, tables, spread = sweep(predictions, splits, weight, spread=True)
-    histogram = Histogram(tuple(map(float, spread.cells[:, 0])), tuple(map(float, spread.cells[:, 1])))
-    return Gathered(
-        summary,
-        None if edges is None else tables[0],
-        None if by is None else tables[-1],
-        histogram,
-        spread.certain,
-    )

@@ -18,7 +18,6 @@ from ._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from .bins import Bins
 from .errors import BinsError, OptionError, UnavailableError
 from .families.predictions import Predictions
-from .histogram import CELLS, QUICK_CELLS, counted
 from .scored import Scored
 from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table, bin_keys
@@ -27,7 +26,6 @@ __all__ = [
     "EVERY",
     "Part",
     "Split",
-    "Spread",
     "binned_values",
     "bins_for",
     "by_bin",
@@ -59,13 +57,6 @@ class Split:
     bin_on: str = "probability"
 
 
-class Spread(NamedTuple):
-    """How the excess is spread: the cells of a `Histogram`, and the number of certain predictions."""
-
-    cells: FloatArray
-    certain: int
-
-
 class Part(NamedTuple):
     """The sums of a block: of all keys, or of those that occur in it."""
 
@@ -74,33 +65,27 @@ class Part(NamedTuple):
 
 
 EVERY = slice(None)
-_NO_SPREAD = Spread(np.zeros((CELLS, 2)), 0)
 _LARGE = 32  # blocks of rows from which the compiled kernel runs on several threads
 _THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
 
 
-def sweep(
-    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, *, spread: bool = False
-) -> tuple[Summary, list[Table], Spread]:
-    """Sum all rows, and the rows by the keys of each split, in one pass; and see how the excess is spread, if asked."""
+def sweep(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> tuple[Summary, list[Table]]:
+    """Sum all rows, and the rows by the keys of each split, in one pass."""
 
-    def one(rows: slice) -> tuple[list[Part], Spread]:
-        quick = _quick(predictions, splits, rows, weight, spread)
-        return _scored(predictions, splits, rows, weight, spread) if quick is None else quick
+    def one(rows: slice) -> list[Part]:
+        quick = _quick(predictions, splits, rows, weight)
+        return _scored(predictions, splits, rows, weight) if quick is None else quick
 
     totals = [np.zeros((split.size, len(COLUMN))) for split in splits] or [np.zeros((1, len(COLUMN)))]
-    cells, certain = _NO_SPREAD
-    for parts, seen in in_order(one, predictions):
+    for parts in in_order(one, predictions):
         for total, part in zip(totals, parts, strict=True):
             total[part.keys] += part.sums
-        cells, certain = cells + seen.cells, certain + seen.certain
-    found = Spread(cells, certain)
     if not splits:
-        return added_up(totals[0]), [], found
+        return added_up(totals[0]), []
     for total in totals:
         total.flags.writeable = False  # so that a table need not copy it
     tables = [split.table(total) for split, total in zip(splits, totals, strict=True)]
-    return tables[0].total, tables, found
+    return tables[0].total, tables
 
 
 def in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_T]:
@@ -122,11 +107,10 @@ def occurring(index: IndexArray, size: int) -> tuple[slice | IndexArray, IndexAr
 
 
 def _quick(
-    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None, spread: bool
-) -> tuple[list[Part], Spread] | None:
-    """Sum a block by the compiled kernel; None where it is none of its cases."""
+    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None
+) -> list[Part] | None:
+    """Sum a block by the compiled kernel; None where it does not serve these rows."""
     out: list[Part] = []
-    seen = _NO_SPREAD
     each: Sequence[Split | None] = splits or [None]
     w = None if weight is None else block(weight, rows)
     for split in each:
@@ -134,41 +118,30 @@ def _quick(
         index = None if split is None or edges is not None else split.before(rows)
         if split is not None and edges is None and index is None:
             return None
-        wanted = QUICK_CELLS if spread and not out else None
         keys: slice | IndexArray = EVERY
         size = 1 if split is None else split.size
         if index is not None:
             keys, index, size = occurring(index, size)
         bin_on = "probability" if split is None else split.bin_on
-        sums = predictions.quick_sums(rows, w, keys=size, edges=edges, bin_on=bin_on, index=index, cells=wanted)
+        sums = predictions.quick_sums(rows, w, keys=size, edges=edges, bin_on=bin_on, index=index)
         if sums is None:
             return None
         out.append(Part(keys, completed(sums.by_key)))
-        if sums.by_cell is not None:
-            seen = Spread(sums.by_cell, sums.certain)
-    return out, seen
+    return out
 
 
-def _scored(
-    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None, spread: bool
-) -> tuple[list[Part], Spread]:
+def _scored(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> list[Part]:
     """Sum a block by its scored rows. Those whose first keys are known beforehand are scored in their order."""
     first = splits[0] if splits else None
     known = None if first is None else first.before(rows)
-    where: Rows = rows
     if first is None or known is None:
         scored, w = predictions.weighted(rows, weight)
-        parts = [by_key(scored, w, s, rows) for s in splits] or [Part(EVERY, summed(scored, w))]
-    else:
-        keys, known, size = occurring(known, first.size)
-        order, sorted_runs = runs(known, size)
-        where = rows.start + order
-        scored, w = predictions.weighted(where, weight)
-        parts = [Part(keys, summed(scored, w, sorted_runs, size))]
-        parts += [by_key(scored, w, s, where) for s in splits[1:]]
-    if not spread:
-        return parts, _NO_SPREAD
-    return parts, Spread(counted(scored, w), predictions.certain(where))
+        return [by_key(scored, w, s, rows) for s in splits] or [Part(EVERY, summed(scored, w))]
+    keys, known, size = occurring(known, first.size)
+    order, sorted_runs = runs(known, size)
+    where = rows.start + order
+    scored, w = predictions.weighted(where, weight)
+    return [Part(keys, summed(scored, w, sorted_runs, size)), *(by_key(scored, w, s, where) for s in splits[1:])]
 
 
 def by_key(scored: Scored, weight: FloatArray | None, split: Split, rows: Rows) -> Part:
