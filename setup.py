@@ -20,7 +20,7 @@ setup(
                 f"{KERNELS}/{name}.c"
                 for name in ("_compiled", "_binary", "_logits", "_odds", "_runs", "_shares", "_spectrum", "_sums")
             ],
-            depends=[f"{KERNELS}/{name}.h" for name in ("_class_rows", "_compiled", "_elementary", "_tiles")],
+            depends=[f"{KERNELS}/{name}.h" for name in ("_class_rows", "_compiled", "_elementary", "_nodes", "_tiles")],
             extra_compile_args=FLAGS,
             optional=True,
             py_limited_api=True,

@@ -63,8 +63,10 @@ for classes in (2, 3, 8, 9, 127, 128, 129, 130, 1025, 3000):
             y = rng.integers(0, classes, n)
             for logits, values in ((1, z.astype(item)), (0, p.astype(item))):
                 columns, top = np.zeros((7, n)), np.zeros(n, dtype=np.int64)
-                assert kernel.class_scores(n, classes, values.itemsize, logits, values, y, columns, top)
-                seen.update(columns.tobytes() + top.tobytes())
+                for nodes in (None, np.zeros((5, 4, n))):
+                    assert kernel.class_scores(n, classes, values.itemsize, logits, values, y, columns, top, nodes)
+                    seen.update(columns.tobytes() + top.tobytes())
+                seen.update(nodes.tobytes())
 for n in (0, 1, 3, 4, 1000):
     for keys in (1, 3, 256):
         sums = np.zeros(keys)
@@ -85,7 +87,7 @@ for logits in (0, 1):
     assert not kernel.class_scores(1, 2, 8, logits, np.zeros((1, 2)), np.array([2]), columns, top)
     for classes in (2, 200):
         wrong = np.full((1, classes), np.nan)
-        assert kernel.class_scores(1, classes, 8, logits, wrong, np.array([1]), columns, top)
+        assert kernel.class_scores(1, classes, 8, logits, wrong, np.array([1]), columns, top, np.zeros((5, 4, 1)))
 try:
     kernel.binary_sums(2, 1, 8, 0, 0, np.zeros(3), y, None, None, None, sums, None, 0, 0, None)
 except ValueError:

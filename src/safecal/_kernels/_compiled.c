@@ -1,6 +1,6 @@
 /* The module: Python's arguments in, the kernels of the other files at work without the interpreter's lock. */
 
-#include "_tiles.h"
+#include "_nodes.h"
 
 #include <stdlib.h>
 
@@ -83,15 +83,15 @@ static int all_classes(const int64_t *y, Py_ssize_t n, Py_ssize_t classes)
 
 static PyObject *class_scores(PyObject *self, PyObject *args)
 {
-    PyObject *values, *y, *columns, *top, *result = NULL;
-    Py_buffer views[4];
+    PyObject *values, *y, *columns, *top, *nodes = Py_None, *result = NULL;
+    Py_buffer views[5];
     Py_ssize_t n, classes, item;
     ClassRows rows;
     int logits, fits = 0;
     double *work = NULL;
     (void)self;
     memset(views, 0, sizeof views);
-    if (!PyArg_ParseTuple(args, "nnniOOOO", &n, &classes, &item, &logits, &values, &y, &columns, &top))
+    if (!PyArg_ParseTuple(args, "nnniOOOO|O", &n, &classes, &item, &logits, &values, &y, &columns, &top, &nodes))
         return NULL;
     if (n < 0 || classes < 2 || classes > PY_SSIZE_T_MAX / 256 / (n + 1) || (item != 4 && item != 8)) {
         PyErr_SetString(PyExc_ValueError, "there must be 2 classes or more, items must have 4 or 8 bytes");
@@ -99,7 +99,8 @@ static PyObject *class_scores(PyObject *self, PyObject *args)
     }
     if (take(values, views, 0, item, n * classes, "values") || take(y, views + 1, 0, 8, n, "y") ||
         take(columns, views + 2, PyBUF_WRITABLE, 8, SCORES * n, "columns") ||
-        take(top, views + 3, PyBUF_WRITABLE, 8, n, "top"))
+        take(top, views + 3, PyBUF_WRITABLE, 8, n, "top") ||
+        take_if(nodes, views + 4, PyBUF_WRITABLE, 8, NODES * 4 * n, "nodes"))
         goto end;
     work = malloc(2 * (size_t)tile_size(classes) * sizeof *work);
     if (!work) {
@@ -107,7 +108,7 @@ static PyObject *class_scores(PyObject *self, PyObject *args)
         goto end;
     }
     rows.values = views[0].buf, rows.y = views[1].buf, rows.columns = views[2].buf, rows.top = views[3].buf;
-    rows.n = n, rows.classes = classes, rows.single = item == 4;
+    rows.nodes = views[4].buf, rows.n = n, rows.classes = classes, rows.single = item == 4;
     Py_BEGIN_ALLOW_THREADS
     fits = all_classes(rows.y, n, classes);
     if (fits && logits)
@@ -118,7 +119,7 @@ static PyObject *class_scores(PyObject *self, PyObject *args)
     result = PyBool_FromLong(fits);
 end:
     free(work);
-    release(views, 4);
+    release(views, 5);
     return result;
 }
 
@@ -155,9 +156,9 @@ static PyMethodDef methods[] = {
      "`spectrum` (450, 2, 2, 4), and return the number of certain rows. -1 where a row is too near to certainty, or\n"
      "impossible and weighted; then they hold nothing of use."},
     {"class_scores", class_scores, METH_VARARGS,
-     "class_scores(n, classes, item, logits, values, y, columns, top) -> bool\n\n"
-     "Score n rows of logits or probabilities, of 4 or 8 bytes each, into `columns` (7, n) and `top` (n,). False\n"
-     "where y is no class."},
+     "class_scores(n, classes, item, logits, values, y, columns, top, nodes=None) -> bool\n\n"
+     "Score n rows of logits or probabilities, of 4 or 8 bytes each, into `columns` (7, n), `top` (n,) and, unless\n"
+     "None, `nodes` (5, 4, n). False where y is no class."},
     {"sum_by_key", sum_by_key, METH_VARARGS,
      "sum_by_key(n, keys, column, index, sums) -> bool\n\n"
      "Put the sum of a column over the rows of each key into `sums` (keys,). False where there is no such key."},

@@ -77,6 +77,7 @@ typedef struct {
     const void *values; /* (n, classes) logits or probabilities; floats where `single` */
     const int64_t *y;   /* the class that happened */
     double *columns;    /* (SCORES, n) */
+    double *nodes;      /* (NODES, 4, n); or NULL */
     int64_t *top;       /* the most likely class */
     Py_ssize_t n, classes;
     int single;

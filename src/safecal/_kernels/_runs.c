@@ -25,8 +25,9 @@ INLINE Row row_of(double marked, double L, int logits)
     double m = unmarked(marked), M = 1.0 - m, half = 0.5 * L, z = half * half, contrast = 1.0 - (m + m);
     double flat = half * (1.0 - z * (1.0 / 3.0 - z * (2.0 / 15.0)));
     double residual = (int64_t)bits < 0 ? M : 0.0 - m, varentropy = m * L * L * M;
-    Row row = {m, M, residual, residual * L, varentropy, 0.0, (int64_t)next < 0 ? M : m, bits >> 63, (bits ^ next) >> 63};
+    Row row = {m, M, residual, residual * L, varentropy, 0.0, 0.0, bits >> 63, (bits ^ next) >> 63};
     row.third = varentropy * L * (logits && L < FLAT ? flat : contrast);
+    row.predicted = (int64_t)next < 0 ? M : m;
     return row;
 }
 

@@ -2,7 +2,7 @@
 
    The tiles hold `u = p` and `d = log p`. */
 
-#include "_tiles.h"
+#include "_nodes.h"
 
 typedef struct {
     double weighted[LANES], square[LANES]; /* sums of u d and u u over all classes but the one that happened */
@@ -11,6 +11,7 @@ typedef struct {
 typedef struct {
     Weights weights;
     Moments moments;
+    Nodes nodes;
     double mean[LANES], share[LANES], log_share[LANES], largest[LANES]; /* u and d of the class that happened; top u */
 } Group;
 
@@ -46,12 +47,21 @@ INLINE void weigh(double *restrict d, const double *restrict u, Py_ssize_t size,
     }
 }
 
+/* From log p to the difference from that of the top class. */
+INLINE double below_top(double p, double log_p, double log_top)
+{
+    double d = p > 0.0 ? log_p - log_top : LEAST_AT_NODES;
+    return d > LEAST_AT_NODES ? d : LEAST_AT_NODES;
+}
+
 /* Many classes: one row, into one lane of its group. */
-INLINE Py_ssize_t score_row(const void *p, int single, Py_ssize_t classes, Py_ssize_t y, double *restrict d,
+INLINE Py_ssize_t score_row(const void *p, int single, int nodes, Py_ssize_t classes, Py_ssize_t y, double *restrict d,
                             double *restrict u, Group *restrict group, int lane)
 {
     double share = value_at(p, single, y), log_share = log_of(share), mean[LANES];
-    Py_ssize_t size = tile_size(classes);
+    Py_ssize_t size = tile_size(classes), top;
+    const char *next = row_of(p, single, 1, classes);
+    int item = single ? 4 : 8;
     Weights weights;
     Moments moments;
     for (Py_ssize_t i = 0; i < classes; i++)
@@ -59,7 +69,7 @@ INLINE Py_ssize_t score_row(const void *p, int single, Py_ssize_t classes, Py_ss
     for (Py_ssize_t i = classes; i < size; i++)
         u[i] = 0.0;
     u[y] = 0.0;
-    weigh(d, u, size, &weights, row_of(p, single, 1, classes), single ? 4 : 8);
+    weigh(d, u, size, &weights, next, item);
     u[y] = share, d[y] = log_share;
     group->weights.square[lane] = added(weights.square);
     group->mean[lane] = added(weights.weighted) + share * log_share;
@@ -71,21 +81,31 @@ INLINE Py_ssize_t score_row(const void *p, int single, Py_ssize_t classes, Py_ss
     group->share[lane] = share;
     group->log_share[lane] = log_share;
     group->largest[lane] = largest_of(p, single, classes);
-    return place_of(p, single, classes, group->largest[lane]);
+    top = place_of(p, single, classes, group->largest[lane]);
+    if (nodes) {
+        double log_top = d[top];
+        for (Py_ssize_t i = 0; i < size; i += LANES)
+            EACH_LANE(k)
+                d[i + k] = below_top(u[i + k], d[i + k], log_top);
+        nodes_of_row(d, u, size, top, next, item, &group->nodes, lane);
+    }
+    return top;
 }
 
 /* Few classes: `rows` rows at once, at most eight. */
-INLINE void score_lanes(const void *p, int single, Py_ssize_t rows, Py_ssize_t classes, const int64_t *y,
+INLINE void score_lanes(const void *p, int single, int nodes, Py_ssize_t rows, Py_ssize_t classes, const int64_t *y,
                         double *restrict d, double *restrict u, Group *restrict group, int64_t *restrict top)
 {
     Py_ssize_t size = tile_size(classes), at[LANES];
+    const char *next = row_of(p, single, LANES, classes);
+    int item = single ? 4 : 8;
     load_lanes(p, single, rows, classes, u, group->largest, at);
     for (int lane = 0; lane < LANES; lane++) {
         Py_ssize_t place = (Py_ssize_t)y[lane < rows ? lane : 0] * LANES + lane;
         group->share[lane] = u[place];
         u[place] = 0.0;
     }
-    weigh(d, u, size, &group->weights, row_of(p, single, LANES, classes), single ? 4 : 8);
+    weigh(d, u, size, &group->weights, next, item);
     EACH_LANE(lane) {
         group->log_share[lane] = log_of(group->share[lane]);
         group->mean[lane] = group->weights.weighted[lane] + group->share[lane] * group->log_share[lane];
@@ -96,6 +116,15 @@ INLINE void score_lanes(const void *p, int single, Py_ssize_t rows, Py_ssize_t c
         top[lane] = at[lane];
     }
     centre(d, u, size, group->mean, &group->moments);
+    if (nodes) {
+        double log_top[LANES];
+        EACH_LANE(lane)
+            log_top[lane] = log_of(group->largest[lane]);
+        for (Py_ssize_t i = 0; i < size; i += LANES)
+            EACH_LANE(lane)
+                d[i + lane] = below_top(u[i + lane], d[i + lane], log_top[lane]);
+        nodes_of_lanes(d, u, size, at, next, item, &group->nodes);
+    }
 }
 
 /* From the sums of eight rows to their columns. */
@@ -113,7 +142,7 @@ INLINE void finish(const Group *restrict group, Py_ssize_t rows, Py_ssize_t n, d
         out[5][lane] = group->weights.square[lane] + rest * rest;
         out[6][lane] = group->largest[lane];
     }
-    write_lanes(out, rows, n, columns);
+    write_lanes(out, SCORES, rows, n, columns);
 }
 
 #define SCORE_ROWS safecal_score_shares

@@ -99,10 +99,10 @@ INLINE void centre(const double *restrict d, const double *restrict u, Py_ssize_
     }
 }
 
-/* Write the scores of at most eight rows. */
-INLINE void write_lanes(double out[SCORES][LANES], Py_ssize_t rows, Py_ssize_t n, double *restrict columns)
+/* Write columns of at most eight rows. */
+INLINE void write_lanes(double out[][LANES], int count, Py_ssize_t rows, Py_ssize_t n, double *restrict columns)
 {
-    for (int j = 0; j < SCORES; j++)
+    for (int j = 0; j < count; j++)
         if (rows == LANES)
             memcpy(columns + j * n, out[j], sizeof out[j]);
         else

@@ -37,7 +37,7 @@ def from_probabilities(p: AnyArray, y: IndexArray) -> Rows:
     scored = class_scores(floats(p), y, logits=False) if available() else None
     if scored is None:
         return _from_probabilities(np.ascontiguousarray(p, dtype=np.float64), y)
-    return _rows(*scored)
+    return _rows(*scored[:2])
 
 
 def _from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
@@ -73,7 +73,7 @@ def from_logits(z: AnyArray, y: IndexArray, infinite: bool) -> Rows:
     scored = class_scores(floats(z), y, logits=True) if available() else None
     if scored is None:
         return _from_logits(np.ascontiguousarray(z, dtype=np.float64), y, infinite)
-    return _rows(*scored)
+    return _rows(*scored[:2])
 
 
 def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:

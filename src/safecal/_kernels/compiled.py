@@ -12,6 +12,7 @@ import numpy as np
 
 from .._types import AnyArray, FloatArray, IndexArray
 from .cells import CELLS
+from .nodes import NODES
 
 __all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "key_sums"]
 
@@ -105,19 +106,22 @@ def bernoulli_sums(
     return Sums(by_key, found, certain, moments)
 
 
-def class_scores(values: AnyArray, y: IndexArray, *, logits: bool) -> tuple[FloatArray, IndexArray] | None:
+def class_scores(
+    values: AnyArray, y: IndexArray, *, logits: bool, nodes: bool = False
+) -> tuple[FloatArray, IndexArray, FloatArray | None] | None:
     """Score the logits or probabilities of K classes, an ``(n, K)`` array as `floats` makes it.
 
-    Returns the seven columns of `categorical.Rows`, ``(7, n)``, and the most likely classes. None where the kernel is
-    not there.
+    Returns the seven columns of `categorical.Rows`, ``(7, n)``, the most likely classes, and what `node_rows` gives of
+    the gaps, ``(5, 4, n)``, if ``nodes`` asks for it. None where the kernel is not there.
     """
     if _module is None:
         return None
     n, classes = values.shape
     columns, top = np.empty((7, n)), np.empty(n, dtype=np.int64)
+    at_nodes = np.empty((len(NODES), 4, n)) if nodes else None
     values, numbers = floats(values), _laid_out(y, np.int64)
-    fits = _module.class_scores(n, classes, values.itemsize, logits, values, numbers, columns, top)
-    return (columns, top.astype(np.intp, copy=False)) if fits else None
+    fits = _module.class_scores(n, classes, values.itemsize, logits, values, numbers, columns, top, at_nodes)
+    return (columns, top.astype(np.intp, copy=False), at_nodes) if fits else None
 
 
 def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | None:

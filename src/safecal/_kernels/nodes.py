@@ -1,4 +1,10 @@
-"""The log-partition of K-class rows at fixed inverse temperatures."""
+"""Nodes of the log-partition function: all that inference needs of rows of K outcomes.
+
+With ``g`` the gaps of the other outcomes, ``log p_top - log p_k >= 0``, a row is the function
+``R(beta) = log(1 + sum of exp(-beta g))``. It is kept as its value and three derivatives at a few inverse temperatures,
+each twice the one before, so that one exponential gives all weights: those of a node are the squares of the last ones.
+The derivatives are the mean and the central moments of ``-g``, sums of terms around that mean, where nothing cancels.
+"""
 
 import numpy as np
 
@@ -6,22 +12,37 @@ from .._types import FloatArray
 
 __all__ = ["NODES", "node_rows"]
 
+#: The inverse temperatures.
 NODES = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 def node_rows(gaps: FloatArray) -> FloatArray:
-    """Return ``R(beta) = log(1 + sum exp(-beta gap))`` and its first three derivatives at each node, ``(5, 4, n)``."""
+    """Return R and its first three derivatives at each node, for each row.
+
+    Parameters
+    ----------
+    gaps : ndarray of shape (n, K)
+        How much less likely each other outcome is than the most likely one, in nats; +inf where it is impossible, and
+        in the place of the most likely one, if that has a place.
+
+    Returns
+    -------
+    ndarray of shape (5, 4, n)
+        By node, by derivative.
+    """
+    w = np.exp(-NODES[0] * gaps)
+    g = np.where(np.isinf(gaps), 0.0, gaps)
     out = np.empty((len(NODES), 4, len(gaps)))
-    finite = np.where(np.isfinite(gaps), gaps, 0.0)
-    for k, beta in enumerate(NODES):
-        e = np.exp(-beta * gaps)
-        total = e.sum(axis=1)
-        w = e / (1.0 + total)[:, None]
-        mean = (w * finite).sum(axis=1)
-        top = 1.0 / (1.0 + total)
-        centred = finite - mean[:, None]
-        out[k, 0] = np.log1p(total)
-        out[k, 1] = -mean
-        out[k, 2] = (w * centred**2).sum(axis=1) + top * mean**2
-        out[k, 3] = -((w * centred**3).sum(axis=1) - top * mean**3)
+    for node in out:
+        rest = w.sum(axis=1)
+        total = 1.0 + rest
+        mean = np.vecdot(w, g) / total
+        x = g - mean[:, None]
+        wx = w * x
+        wxx = wx * x  # not x * x, which overflows where w is 0
+        node[0] = np.log1p(rest)
+        node[1] = -mean
+        node[2] = (wxx.sum(axis=1) + mean * mean) / total  # the last term is that of the most likely outcome
+        node[3] = (mean * mean * mean - np.vecdot(wxx, x)) / total
+        w *= w
     return out
