@@ -95,7 +95,7 @@ def evaluate(
     and 1.83 nat, and 0.1 is allowed.
     <BLANKLINE>
     ECD          -0.0040  nat, 95 % interval -0.2785 to +1.8325: no clear direction
-    temperature   0.9857  95 % interval 0.3104 to +inf; 1 is calibrated
+    temperature   0.9857  95 % interval 0.31... to +inf; 1 is calibrated
     p-value         0.96  of calibration, exact test
     NLL           0.4851  nat, smaller is better; the model expected 0.4891
     ECE           0.0500  over-confident part 0.0000, under-confident 0.0500

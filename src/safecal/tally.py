@@ -365,9 +365,8 @@ def _scored(
     clusters: int,
 ) -> _Block:
     """Sum a block by its scored rows."""
-    scored, w = predictions.weighted(rows, weight)
+    scored, w, (spectrum, near) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
-    spectrum, near = predictions.spectral(rows, scored, w)
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     grouped = None
     if codes is not None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import safecal
 from safecal import Bins, Summary, Table
 from safecal._kernels import compiled
-from safecal.front_door import Gathered, gather
-from safecal.tabulate import bins_for
+from safecal.plan import Plan
+from safecal.tally import Tally
 
 
 def needs_kernel() -> None:
@@ -35,15 +35,15 @@ def both(
     bin_on: str | None = None,
     by: np.ndarray | None = None,
     weight: np.ndarray | None = None,
-) -> tuple[Gathered, Gathered]:
-    """Return what the compiled kernel and what NumPy gather."""
+) -> tuple[Tally, Tally]:
+    """Return the sums of the compiled kernel, and those of NumPy."""
     needs_kernel()
     predictions = safecal.bernoulli(y, **{form: values})
-    edges = bins_for(predictions, bins, bin_on, "uniform")
-    quick = gather(predictions, weight, edges, by)
+    plan = Plan.of(predictions, bins, bin_on)
+    quick = Tally.of_checked(predictions, plan, weight, by, None)
     with monkeypatch.context() as patched:
         patched.setattr(compiled, "_module", None)
-        return quick, gather(predictions, weight, edges, by)
+        return quick, Tally.of_checked(predictions, plan, weight, by, None)
 
 
 def _scale(name: str, p: np.ndarray) -> float:
@@ -63,7 +63,7 @@ def _agree(a: Summary, b: Summary, p: np.ndarray) -> None:
             assert x == pytest.approx(y, rel=1e-12, abs=1e-13 * len(p) * _scale(field.name, p)), field.name
 
 
-def _all_agree(quick: Gathered, slow: Gathered, p: np.ndarray) -> None:
+def _all_agree(quick: Tally, slow: Tally, p: np.ndarray) -> None:
     _agree(quick.summary, slow.summary, p)
     for a, b in ((quick.bins, slow.bins), (quick.groups, slow.groups)):
         assert (a is None) == (b is None)

@@ -25,19 +25,20 @@ class Rows(NamedTuple):
     brier: FloatArray  # sum over classes of (p_k - [k = y])^2
     confidence: FloatArray
     top: IndexArray
+    nodes: FloatArray | None = None  # as `node_rows` gives them, where they were asked for and the kernel is there
 
 
-def _rows(columns: FloatArray, top: IndexArray) -> Rows:
+def _rows(columns: FloatArray, top: IndexArray, nodes: FloatArray | None) -> Rows:
     excess, varentropy, third, surprisal, entropy, brier, confidence = columns
-    return Rows(excess, varentropy, third, surprisal, entropy, brier, confidence, top)
+    return Rows(excess, varentropy, third, surprisal, entropy, brier, confidence, top, nodes)
 
 
-def from_probabilities(p: AnyArray, y: IndexArray) -> Rows:
+def from_probabilities(p: AnyArray, y: IndexArray, nodes: bool = False) -> Rows:
     """Return the per-row numbers of an (n, K) block of probabilities, used as given."""
-    scored = class_scores(floats(p), y, logits=False) if available() else None
+    scored = class_scores(floats(p), y, logits=False, nodes=nodes) if available() else None
     if scored is None:
         return _from_probabilities(np.ascontiguousarray(p, dtype=np.float64), y)
-    return _rows(*scored[:2])
+    return _rows(*scored)
 
 
 def _from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
@@ -65,15 +66,15 @@ def _from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
     return Rows(excess, varentropy, third, surprisal, 0.0 - zbar, brier, p[i, top], top)
 
 
-def from_logits(z: AnyArray, y: IndexArray, infinite: bool) -> Rows:
+def from_logits(z: AnyArray, y: IndexArray, infinite: bool, nodes: bool = False) -> Rows:
     """Return the per-row numbers of an (n, K) block of logits.
 
     ``infinite`` says whether some logit may be -inf.
     """
-    scored = class_scores(floats(z), y, logits=True) if available() else None
+    scored = class_scores(floats(z), y, logits=True, nodes=nodes) if available() else None
     if scored is None:
         return _from_logits(np.ascontiguousarray(z, dtype=np.float64), y, infinite)
-    return _rows(*scored[:2])
+    return _rows(*scored)
 
 
 def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:

@@ -70,18 +70,20 @@ class Categorical(Predictions):
             p /= p.sum(axis=1, keepdims=True)
         return p
 
-    def _kernel_rows(self, rows: slice) -> kernel.Rows:
+    def _kernel_rows(self, rows: slice, nodes: bool = False) -> kernel.Rows:
         if not self.logits:
             p = self.values[rows] if self.clip is None else self._probabilities(rows)
-            return kernel.from_probabilities(p, self.happened[rows])
-        return kernel.from_logits(self.values[rows], self.happened[rows], self.infinite)
+            return kernel.from_probabilities(p, self.happened[rows], nodes)
+        return kernel.from_logits(self.values[rows], self.happened[rows], self.infinite, nodes)
 
     def _score(self, rows: Rows) -> Scored:
         assert isinstance(rows, slice)
         step = self._block_rows if available() else self._chunk  # the compiled kernel has no working arrays to speak of
         starts = range(rows.start, rows.stop, step)
         parts = [self._kernel_rows(slice(i, min(i + step, rows.stop))) for i in starts]
-        s = parts[0] if len(parts) == 1 else kernel.Rows(*map(np.concatenate, zip(*parts, strict=True)))
+        return self._columns(parts[0] if len(parts) == 1 else _joined(parts), rows)
+
+    def _columns(self, s: kernel.Rows, rows: slice) -> Scored:
         correct = s.top == self.happened[rows]
         brier = s.brier / 2.0 if self.classes == 2 else s.brier  # two classes: the binary definition
         return Scored(
@@ -116,14 +118,24 @@ class Categorical(Predictions):
         found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
         return found
 
+    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
+        found = self._kernel_rows(rows, True) if available() else None
+        if found is None or found.nodes is None:
+            return Predictions.scored_with_spectrum(self, rows, weight)  # `super` does not know a class with slots
+        scored = self._columns(found, rows)
+        w = None if weight is None else block(weight, rows)
+        return scored, w, self._spectral(found.nodes, scored, w)
+
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         assert isinstance(rows, slice)
+        step = self._chunk
+        parts = [node_rows(self.gaps(slice(i, min(i + step, rows.stop)))) for i in range(rows.start, rows.stop, step)]
+        return self._spectral(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2), scored, weight)
+
+    def _spectral(self, found: FloatArray, scored: Scored, weight: FloatArray | None) -> Spectral:
         assert scored.surprisal is not None
         assert scored.confidence is not None
         assert scored.correct is not None
-        step = self._chunk
-        parts = [node_rows(self.gaps(slice(i, min(i + step, rows.stop)))) for i in range(rows.start, rows.stop, step)]
-        found = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
         # An outcome as likely as the most likely one is no surprise either.
         above = ~scored.correct & (scored.surprisal > -np.log(scored.confidence) * (1.0 + 1e-9)) & ~scored.impossible
         near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
@@ -141,6 +153,10 @@ class Categorical(Predictions):
     @property
     def _block_rows(self) -> int:
         return min(BLOCK, 4 * self._chunk)
+
+
+def _joined(parts: list[kernel.Rows]) -> kernel.Rows:
+    return kernel.Rows(*map(np.concatenate, zip(*(part[:-1] for part in parts), strict=True)))
 
 
 def categorical(

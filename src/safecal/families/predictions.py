@@ -253,6 +253,28 @@ class Predictions(ABC):
         """
         return None
 
+    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
+        """Score some rows, and return what inference needs of them beside their sums.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        weight : ndarray of shape (n,) or None
+            Checked weights of all rows.
+
+        Returns
+        -------
+        scored : Scored
+            Columns of these rows.
+        weight : ndarray or None
+            Their weights.
+        spectral : Spectral
+            Their spectrum.
+        """
+        scored, w = self.weighted(rows, weight)
+        return scored, w, self.spectral(rows, scored, w)
+
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         """Return what inference needs of some rows beside their sums.
 

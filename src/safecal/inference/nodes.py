@@ -158,12 +158,21 @@ class NodesLaw(Law):
         root = self._conditional_root
         here = self._conditional(beta)
         if root is None or not root[1].variance > 0.0:
-            if not here.variance > 0.0:
-                return (0.0, 1.0) if self.seen > here.mean else (1.0, 0.0)
-            return pearson3(self.seen - here.mean, here.variance, here.third)
+            return self._at_most(beta, here)
         best, tilted = root
         drop = (beta - best) * self.seen + (here.value - tilted.value)
         return lugannani_rice(beta - best, drop, tilted.variance, tilted.third)
+
+    def _at_most(self, beta: float, here: Tilt) -> tuple[float, float]:
+        """Return tails that are not too small, by Chernoff's bound at the last node, where no tilt reaches the sum."""
+        low, high = math.exp(self._x[0]), math.exp(self._x[-1])
+        tails = []
+        for end, beyond in ((low, self.seen > here.mean), (high, self.seen < here.mean)):
+            exponent = self._conditional(end).value - here.value - (beta - end) * self.seen
+            tails.append(
+                math.exp(min(exponent, 0.0)) if beyond and (beta - end) * (1.0 if end == low else -1.0) > 0.0 else 1.0
+            )
+        return tails[0], tails[1]
 
 
 def _around(there: list[bool], one: int) -> slice:

@@ -59,7 +59,7 @@ class TemperatureDisplay(Display):
     >>> from safecal.plot import TemperatureDisplay
     >>> display = TemperatureDisplay.from_predictions([0, 1, 0, 0, 1], [0.2, 0.7, 0.9, 0.3, 0.8])
     >>> display
-    TemperatureDisplay: 2.11, 95 % interval 0.432 to inf
+    TemperatureDisplay: 2.11, 95 % interval 0.43... to inf
     >>> plt.close(display.figure_)
     """
 
