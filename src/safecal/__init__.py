@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .paired import compare
-    from .profile import Profile
     from .recalibrate.temperature import SafeTemperature, Temperature
     from .reliability import Reliability, assess_reliability
     from .scored import Scored
@@ -50,7 +49,6 @@ _HOMES = {
     "Limits": "limits",
     "Interval": "inference.results",
     "Predictions": "families.predictions",
-    "Profile": "profile",
     "Reliability": "reliability",
     "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
@@ -94,7 +92,6 @@ __all__ = [
     "Limits",
     "Interval",
     "Predictions",
-    "Profile",
     "Reliability",
     "SafeTemperature",
     "SafecalError",

@@ -8,16 +8,12 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Self, final
 
-import numpy as np
-
 from . import documents
-from ._checks.columns import fraction, one_cluster
-from ._checks.message import fail
+from ._checks.columns import fraction
 from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
-from .errors import EmptyError, TruthError, WeightError
+from .errors import TruthError
 from .histogram import Histogram
 from .inference.bounds import Bounds
-from .inference.calibration import generator
 from .inference.results import Interval, TestResult
 from .inference.tested import test_of
 from .limits import Limits
@@ -78,7 +74,6 @@ class Evaluation:
         limits: Limits | None = None,
         *,
         reliability: Reliability | None = None,
-        rng: np.random.Generator | int | None = None,
     ) -> Self:
         """Evaluate sums: the one way to an evaluation, whatever door the rows came in by.
 
@@ -90,8 +85,6 @@ class Evaluation:
             The limits of the verdict, and the level of its intervals.
         reliability : Reliability, optional
             That of the rows, where the sums do not tell it: for weights and for more than two classes.
-        rng : numpy.random.Generator or int, optional
-            For tails that are drawn. By default the same sums give the same answer.
 
         Returns
         -------
@@ -106,14 +99,8 @@ class Evaluation:
         21
         """
         limits = Limits() if limits is None else limits
-        if tally.n == 0:
-            raise fail(EmptyError, "tally", "must hold at least one row", got="none")
-        if tally.summary.weight == 0.0:
-            raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{tally.n} zeros")
-        if tally.clusters is not None and len(tally.clusters) < 2:
-            raise one_cluster(len(tally.clusters))
+        bounds = Bounds(tally)
         tally = tally.in_order()
-        bounds = Bounds(tally, generator(rng))
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         reliability = reliability_of(tally) if reliability is None else reliability
         test = test_of(tally, bounds.law)
@@ -181,7 +168,7 @@ class Evaluation:
     @property
     def bounds(self) -> Bounds:
         """Bounds on ECD and on the temperature, at any level."""
-        return Bounds(self.tally, generator(None))
+        return Bounds(self.tally)
 
     def confidence_interval(self, level: float) -> Interval:
         """Return ECD with its confidence interval at another level.

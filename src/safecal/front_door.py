@@ -158,7 +158,7 @@ def evaluate_predictions(
         reliability = assess_reliability(
             predictions, bins=plan.bins, bin_on=plan.bin_on, sample_weight=sample_weight, rng=source
         )
-    return Evaluation.of(tally, limits, reliability=reliability, rng=source)
+    return Evaluation.of(tally, limits, reliability=reliability)
 
 
 def most_entropy(predictions: Predictions) -> float:

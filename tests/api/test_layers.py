@@ -31,7 +31,6 @@ ROOMS = {
     "files": 1,
     "scored": 2,
     "summary": 2,
-    "profile": 2,
     "histogram": 2,
     "_sums": 2,
     "families": 3,
@@ -72,7 +71,6 @@ FRONT_DOOR = 7
 # Steps inside one room, from the left to the right. They must form no circle.
 SAME_ROOM = {
     ("summary", "scored"),
-    ("profile", "scored"),
     ("histogram", "scored"),
     ("display", "inference"),
     ("display", "reliability"),

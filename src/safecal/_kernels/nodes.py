@@ -14,14 +14,16 @@ def node_rows(gaps: FloatArray) -> FloatArray:
     out = np.empty((len(NODES), 4, len(gaps)))
     finite = np.where(np.isfinite(gaps), gaps, 0.0)
     for k, beta in enumerate(NODES):
-        e = np.exp(-beta * gaps)
+        with np.errstate(over="ignore"):
+            e = np.exp(-beta * gaps)
         total = e.sum(axis=1)
         w = e / (1.0 + total)[:, None]
         mean = (w * finite).sum(axis=1)
         top = 1.0 / (1.0 + total)
         centred = finite - mean[:, None]
+        first = w * centred  # before any power: a class far below the others has a weight of 0 and a gap without one
         out[k, 0] = np.log1p(total)
         out[k, 1] = -mean
-        out[k, 2] = (w * centred**2).sum(axis=1) + top * mean**2
-        out[k, 3] = -((w * centred**3).sum(axis=1) - top * mean**3)
+        out[k, 2] = (first * centred).sum(axis=1) + top * mean**2
+        out[k, 3] = -((first * centred * centred).sum(axis=1) - top * mean**3)
     return out
