@@ -99,7 +99,7 @@ class Evaluation:
         sample_weight : array-like of shape (n,), optional
             Their weights.
         rng : numpy.random.Generator or int, optional
-            For tails that are drawn. By default the same sums give the same answer.
+            For what is drawn from the rows. By default the same rows give the same answer.
 
         Returns
         -------
@@ -122,7 +122,7 @@ class Evaluation:
             raise one_cluster(len(tally.clusters))
         tally = tally.in_order()
         source = generator(rng)
-        bounds = Bounds(tally, source)
+        bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         reliability = reliability_of(tally)
         test = test_of(tally, bounds.law)
@@ -197,7 +197,7 @@ class Evaluation:
     @property
     def bounds(self) -> Bounds:
         """Bounds on ECD and on the temperature, at any level."""
-        return Bounds(self.tally, generator(None))
+        return Bounds(self.tally)
 
     def confidence_interval(self, level: float) -> Interval:
         """Return ECD with its confidence interval at another level.

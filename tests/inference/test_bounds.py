@@ -9,16 +9,22 @@ from scipy import special, stats
 
 import safecal
 from safecal import Predictions
-from safecal.inference.calibration import generator
+from safecal.inference.bounds import Bounds
 from safecal.inference.curves import Curve, score
-from safecal.inference.evidence import evidence
-from safecal.inference.intervals import Bounds, bounds, bounds_from_sums, inverse
+from safecal.inference.intervals import bounds_from_sums, inverse
+from safecal.inference.law import Law, normal_score
 from safecal.inference.skewed import bent
-from safecal.inference.tempered import tempered
+from safecal.tally import Tally
 
 
-def _bounds(predictions: Predictions) -> Bounds:
-    return bounds(predictions, None, None, predictions.summary(), generator(None))
+def _bounds(predictions: Predictions, weight: np.ndarray | None = None) -> Bounds:
+    return Bounds(Tally.of(predictions, sample_weight=weight))
+
+
+def _law(predictions: Predictions) -> Law:
+    law = _bounds(predictions).law
+    assert law is not None
+    return law
 
 
 def _constant(n: int, k: int, p: float) -> Predictions:
@@ -32,63 +38,76 @@ def _clopper_pearson(k: int, n: int, alpha: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("n", "k", "p"), [(200, 0, 0.99), (200, 1, 0.99), (300, 3, 0.99), (1000, 12, 0.995),
-                                           (400, 2, 0.95), (100, 5, 0.9)])  # fmt: skip
-@pytest.mark.parametrize("alpha", [0.1, 0.05, 0.025])
+                                           (400, 2, 0.95), (100, 5, 0.9), (1000, 100, 0.9), (60, 25, 0.7),
+                                           (10_000, 1, 0.9999)])  # fmt: skip
+@pytest.mark.parametrize("alpha", [0.1, 0.05, 0.025, 1e-4])
 def test_constant_predictions_give_clopper_and_pearson(n: int, k: int, p: float, alpha: float) -> None:
-    found = evidence(tempered(_constant(n, k, p)), generator(None))
-    rate_low, rate_high = _clopper_pearson(k, n, alpha)
+    law = _law(_constant(n, k, p))
     logit = float(special.logit(p))
-    # beta = log-odds of being right, by those that were claimed; drawn tails have an error of 8 %, at most.
-    for wanted_rate, beta in ((rate_high, found.low.at(alpha)), (rate_low, found.high.at(alpha))):
-        if wanted_rate == 0.0:
-            assert beta == math.inf
-            continue
-        rate = float(special.expit(-beta * logit))
-        tail = stats.binom.cdf(k, n, rate) if wanted_rate == rate_high else stats.binom.sf(k - 1, n, rate)
-        assert tail == pytest.approx(alpha, rel=0.25)
+    for rate, beta in zip(_clopper_pearson(k, n, alpha), (law.bound(alpha, +1), law.bound(alpha, -1)), strict=True):
+        # beta = log-odds of being right, by those that were claimed; below 0 confidence carries no information
+        wanted = max(-float(special.logit(rate)) / logit, 0.0) if rate > 0.0 else math.inf
+        assert beta == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize("n", [100, 1000, 30_000])
 def test_no_surprise_is_the_rule_of_three(n: int) -> None:
-    found = evidence(tempered(_constant(n, 0, 0.9999)), generator(None))
-    assert found.beta == math.inf
-    rate = float(special.expit(-found.low.at(0.05) * special.logit(0.9999)))
-    assert n * rate == pytest.approx(3.0, rel=0.06)
+    law = _law(_constant(n, 0, 0.9999))
+    assert law.beta == math.inf
+    assert law.bound(0.05, +1) == math.inf
+    rate = float(special.expit(-law.bound(0.05, -1) * special.logit(0.9999)))
+    assert n * rate == pytest.approx(3.0, rel=0.02)
+    assert rate == pytest.approx(1.0 - 0.05 ** (1.0 / n), rel=1e-6)
 
 
 def test_the_ecd_that_goes_with_a_bound() -> None:
     p, n = 0.99, 500
-    found = evidence(tempered(_constant(n, 2, p)), generator(None))
-    beta = found.low.at(0.05)
-    rate = float(special.expit(-beta * special.logit(p)))
-    assert found.ecd_high.at(0.05) == pytest.approx((rate - (1.0 - p)) * float(special.logit(p)), rel=0.02)
+    law = _law(_constant(n, 2, p))
+    rate = float(special.expit(-law.bound(0.05, -1) * special.logit(p)))
+    assert law.ecd(law.bound(0.05, -1)) == pytest.approx((rate - (1.0 - p)) * float(special.logit(p)), rel=1e-9)
 
 
 def test_the_upper_bound_of_a_lucky_sample_is_not_its_own_spread() -> None:
     # No surprise among 500 rows of 99.9 %: every row looks the same, and the truth may still be far above.
     found = _bounds(_constant(500, 0, 0.999)).interval(0.9)
-    rate = 3.0 / 500.0
-    assert found.high == pytest.approx((rate - 0.001) * float(special.logit(0.999)), rel=0.1)
+    rate = 1.0 - 0.05 ** (1.0 / 500.0)
+    assert found.high == pytest.approx((rate - 0.001) * float(special.logit(0.999)), rel=1e-6)
     assert found.value < 0.0 < found.high
 
 
 def test_bounds_widen_with_the_level_and_hold_the_estimate() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(300)
-    for predictions in (
-        safecal.bernoulli(rng.random(300) < p, p),
-        _constant(300, 2, 0.99),
-        safecal.gaussian(rng.normal(size=(50, 2)), np.zeros((50, 2)), std=1.0),
-    ):
-        for found in (_bounds(predictions), bounds_from_sums(predictions.summary())):
-            levels = (0.3, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999)
-            intervals = [found.interval(level) for level in levels]
-            temperatures = [found.temperature(level) for level in levels]
-            for chain in (intervals, temperatures):
-                assert all(i.low <= i.value <= i.high for i in chain)
-                for inner, outer in itertools.pairwise(chain):
-                    assert outer.low <= inner.low + 1e-9
-                    assert inner.high <= outer.high + 1e-9
+    z = rng.normal(0.0, 3.0, (200, 4))
+    weight = rng.gamma(1.0, 1.0, 300)
+    some: list[Bounds] = [
+        _bounds(safecal.bernoulli(rng.random(300) < p, p)),
+        _bounds(safecal.bernoulli(rng.random(300) < p, p), weight),
+        _bounds(_constant(300, 2, 0.99)),
+        _bounds(safecal.categorical(z.argmax(axis=1) * (rng.random(200) < 0.8), logits=z)),
+        _bounds(safecal.categorical(np.arange(40) == 7, np.tile([0.98, 0.01, 0.01], (40, 1)))),
+        _bounds(safecal.gaussian(rng.normal(size=(50, 2)), np.zeros((50, 2)), std=1.0)),
+    ]
+    for found in some:
+        levels = (0.3, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999)
+        intervals = [found.interval(level) for level in levels]
+        temperatures = [found.temperature(level) for level in levels]
+        for chain in (intervals, temperatures):
+            assert all(i.low <= i.value <= i.high for i in chain)
+            for inner, outer in itertools.pairwise(chain):
+                assert outer.low <= inner.low + 1e-9
+                assert inner.high <= outer.high + 1e-9
+
+
+def test_bounds_from_sums_widen_with_the_level_and_hold_the_estimate() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    for predictions in (safecal.bernoulli(rng.random(300) < p, p), _constant(300, 2, 0.99)):
+        chain = [bounds_from_sums(predictions.summary()).interval(x) for x in (0.3, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999)]
+        assert all(i.low <= i.value <= i.high for i in chain)
+        for inner, outer in itertools.pairwise(chain):
+            assert outer.low <= inner.low + 1e-9
+            assert inner.high <= outer.high + 1e-9
 
 
 def test_an_impossible_outcome_makes_both_bounds_infinite() -> None:
@@ -100,8 +119,7 @@ def test_an_impossible_outcome_makes_both_bounds_infinite() -> None:
 def test_impossible_rows_of_weight_zero_do_not_count() -> None:
     weight = np.array([0.0, 1.0, 1.0])
     predictions = safecal.bernoulli([1, 0, 1], [0.0, 0.4, 0.7])
-    found = bounds(predictions, weight, None, predictions.summary(weight), generator(None))
-    assert math.isfinite(found.interval(0.9).high)
+    assert math.isfinite(_bounds(predictions, weight).interval(0.9).high)
 
 
 def test_from_sums_of_no_rows() -> None:
@@ -139,10 +157,11 @@ def test_the_temperature_of_an_inverse_temperature() -> None:
 
 
 def test_scores() -> None:
-    assert score(0.05) == pytest.approx(1.6448536)
-    assert score(0.5) == 0.0
-    assert math.isfinite(score(0.0))
-    assert math.isfinite(score(1.0))
+    for found in (score, normal_score):
+        assert found(0.05) == pytest.approx(1.6448536)
+        assert found(0.5) == 0.0
+        assert math.isfinite(found(0.0))
+        assert math.isfinite(found(1.0))
 
 
 def test_a_curve_goes_through_its_points_and_is_monotone_between() -> None:

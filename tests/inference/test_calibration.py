@@ -13,6 +13,7 @@ from safecal.inference.calibration import calibration_test
 RNG = np.random.default_rng(3)
 P = RNG.random(300)
 Y = RNG.random(300) < P
+SHARP = np.stack([1.0 - (a := np.linspace(0.01, 0.02, 70)), 0.7 * a, 0.3 * a], axis=1)
 SIDES = ("overconfident", "underconfident", "two-sided")
 
 
@@ -41,7 +42,8 @@ def test_auto_says_what_it_chose_and_why(rng: np.random.Generator) -> None:
     cases = {
         "saddlepoint": safecal.bernoulli(Y, P),
         "exact": safecal.gaussian(rng.normal(size=20), np.zeros(20), std=1.0),
-        "montecarlo": safecal.bernoulli(np.ones(200), np.linspace(0.99, 0.999, 200)),
+        "convolution": safecal.bernoulli(np.ones(200), np.linspace(0.99, 0.999, 200)),
+        "montecarlo": safecal.categorical(np.arange(70) == 3, SHARP),
     }
     for method, predictions in cases.items():
         result = calibration_test(predictions)

@@ -62,12 +62,12 @@ class Cells:
         cell, wrong, positive = np.nonzero(self.moments[..., 0])
         n, d1, d2, d3 = self.moments[cell, wrong, positive].T
         mean = d1 / n
-        with np.errstate(over="ignore"):  # the last cell keeps no squares, and its log-odds may have none
+        with np.errstate(over="ignore", invalid="ignore"):  # powers in the last cell, of which the mean alone is kept
             variance = np.maximum(d2 / n - mean * mean, 0.0)
             third = d3 / n - 3.0 * mean * d2 / n + 2.0 * mean**3
         spread = np.sqrt(variance)
         middle = CENTRES[cell] + mean
-        alike = (spread <= _SAME * middle) | (n < 2.0)
+        alike = (spread <= _SAME * np.maximum(middle, CENTRES[cell])) | (n < 2.0)
         with np.errstate(all="ignore"):
             skew = np.where(alike, 0.0, third / (variance * spread))
         reach = np.sqrt(1.0 + 0.25 * skew * skew)

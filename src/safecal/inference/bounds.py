@@ -12,16 +12,17 @@ from typing import final
 import numpy as np
 from scipy import special
 
+from .._checks.columns import one_cluster
+from .._checks.message import fail
 from .._sums.nodes import Nodes
-from ..errors import UnavailableError
+from ..errors import EmptyError, UnavailableError, WeightError
 from ..tally import Tally
 from .clustered import ClusteredLaw
-from .intervals import summary_spread
 from .law import Law, normal_score
 from .nodes import NodesLaw
 from .points import PointsLaw
 from .results import Interval
-from .skewed import Spread
+from .skewed import Spread, summary_spread
 from .states import StatesLaw
 
 __all__ = ["Bounds", "Curve", "inverse", "law_of"]
@@ -39,15 +40,23 @@ def inverse(beta: float) -> float:
 class Bounds:
     """Estimates of ECD and of the temperature, with bounds at any level.
 
+    No rows, weights that are all zero and a single cluster are refused: there is nothing to be said of them.
+
     Attributes
     ----------
     law : Law or None
         How the summed surprise is distributed; None where the family has no log-partition function.
     """
 
-    def __init__(self, tally: Tally, rng: np.random.Generator) -> None:
+    def __init__(self, tally: Tally) -> None:
+        if tally.n == 0:
+            raise fail(EmptyError, "tally", "must hold at least one row", got="none")
+        if tally.summary.weight == 0.0:
+            raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{tally.n} zeros")
+        if tally.clusters is not None and len(tally.clusters) < 2:
+            raise one_cluster(len(tally.clusters))
         self._tally = tally
-        self.law = law_of(tally, rng)
+        self.law = law_of(tally)
         self._betas: dict[tuple[float, int], float] = {}
 
     def _beta(self, alpha: float, side: int) -> float:
@@ -121,17 +130,18 @@ class Bounds:
         return *spread.interval(s.ecd, level), method
 
 
-def law_of(tally: Tally, rng: np.random.Generator) -> Law | None:
+def law_of(tally: Tally) -> Law | None:
     """Return the law of the summed surprise; None where it is not known."""
     s = tally.summary
     mass = s.weight - s.weight_impossible
     points = tally.points
     law: Law
     if points is not None:
-        law = PointsLaw(points, s.sum_excess, mass, rng)
+        law = PointsLaw(points, s.sum_excess, mass)
     elif isinstance(tally.spectrum, Nodes):
         try:
-            law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted)
+            most = math.nan if tally.n_certain else tally.most_entropy
+            law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted, most)
         except UnavailableError:
             return None
     elif tally.family == "gaussian":

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy import special
 
 from .._checks.columns import choice, clusters, one_cluster, weights
 from .._checks.message import fail
@@ -11,13 +10,16 @@ from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import OptionError, UnavailableError
 from ..families.predictions import Predictions
 from ..summary import Summary
+from ..tally import Tally
 from . import tails
+from .bounds import law_of
 from .enumeration import exact_tails
+from .points import PointsLaw, count_text
 from .results import TestResult
 from .saddlepoint import saddlepoint_tails
 from .surprises import draw_surprises, expected_surprises, observed_surprises, surprise_rates
 
-__all__ = ["calibration_test", "cluster_tails", "cluster_test", "decided", "generator", "p_value", "statistic"]
+__all__ = ["calibration_test", "cluster_test", "decided", "generator", "p_value", "statistic"]
 
 ALTERNATIVES = ("overconfident", "underconfident", "two-sided")
 METHODS = ("auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster")
@@ -55,7 +57,8 @@ def calibration_test(
         ``"exact"`` lists the values of the sum; ``"saddlepoint"`` is right to the third digit when at least ten rows
         are expected to surprise; ``"montecarlo"`` draws outcomes from the model; ``"pearson3"`` and ``"normal"`` need
         the sums alone; ``"cluster"`` is a t-test on the sums of clusters. ``"auto"`` takes the first that applies of:
-        cluster when ``cluster`` is given, exact, saddlepoint, Monte Carlo, Pearson III.
+        cluster when ``cluster`` is given, exact, a convolution (two classes) or Monte Carlo (more) where few surprises
+        are expected, saddlepoint, Pearson III.
     cluster : array-like of shape (n,), optional
         Rows that depend on each other share a cluster: a track, a patient, a day.
     sample_weight : array-like of shape (n,), optional
@@ -167,21 +170,8 @@ def cluster_test(units: FloatArray, alternative: str) -> TestResult:
     reason = f"rows of one cluster depend on each other: a t-test on the sums of {size} clusters"
     if np.isinf(sums).any():
         return TestResult(math.inf, p_value((0.0, 1.0), alternative), alternative, "cluster", reason, size)
-    t, lower, upper = cluster_tails(sums, float(variances.sum()))
+    t, lower, upper = tails.cluster_tails(sums, float(variances.sum()))
     return TestResult(t, p_value((upper, lower), alternative), alternative, "cluster", reason, size)
-
-
-def cluster_tails(sums: AnyArray, variance: float) -> tuple[float, float, float]:
-    """Return t over clusters, and the tails at it: of a value as small, and of one as large.
-
-    ``variance`` is what the whole sum has if the model is right and its rows independent. Clusters that agree more
-    closely than that agree by chance, and are not taken for proof: a model that is nearly always right gives equal sums
-    until its first surprise.
-    """
-    error = max(float(sums.std(ddof=1)) * math.sqrt(len(sums)), math.sqrt(variance))
-    total = float(sums.sum())
-    t = total / error if error > 0.0 else math.copysign(math.inf, total) if total else 0.0
-    return t, float(special.stdtr(len(sums) - 1, t)), float(special.stdtr(len(sums) - 1, -t))
 
 
 def cluster_sums(predictions: Predictions, codes: AnyArray, size: int, weight: AnyArray | None) -> AnyArray:
@@ -199,14 +189,14 @@ def cluster_sums(predictions: Predictions, codes: AnyArray, size: int, weight: A
     return out
 
 
-def _count(number: float) -> str:
-    return f"{number:.0f}" if number >= 100.0 else f"{number:.3g}"
-
-
 def _from_rows(
     predictions: Predictions, s: Summary, method: str, weight: AnyArray | None, rng: np.random.Generator
 ) -> tuple[tuple[float, float], str, str]:
     """Return both tails, the method used and why."""
+    if method == "auto":
+        law = law_of(Tally.of_checked(predictions, None, weight, None, None))
+        if isinstance(law, PointsLaw):
+            return law.tested()
     why = "as asked"
     discrete = predictions.discrete
     rates = surprise_rates(predictions, 1.0) if discrete else None
@@ -239,7 +229,7 @@ def _from_rows(
         if found is None:
             found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
             return found, "pearson3", "at the edge of the support there is no saddlepoint"
-        reason = f"{_count(expected)} surprises are expected" if rates is not None else "the law is smooth"
+        reason = f"{count_text(expected)} surprises are expected" if rates is not None else "the law is smooth"
         return found, "saddlepoint", why if method == "saddlepoint" else reason
     if rates is None:
         raise fail(OptionError, "method", 'cannot be "montecarlo" for these predictions', hint="leave `method` out.")
@@ -247,5 +237,5 @@ def _from_rows(
     slack = 1e-9 * max(1.0, abs(observed))
     upper = (1 + int((drawn >= observed - slack).sum())) / (DRAWS + 1)
     lower = (1 + int((drawn <= observed + slack).sum())) / (DRAWS + 1)
-    reason = f"only {_count(expected)} surprises are expected: the law is a lattice"
+    reason = f"only {count_text(expected)} surprises are expected: the law is a lattice"
     return (upper, lower), "montecarlo", why if method == "montecarlo" else reason

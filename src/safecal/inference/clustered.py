@@ -7,8 +7,8 @@ import numpy as np
 
 from .._sums.clusters import NEAR, Clusters
 from .._types import FloatArray
-from .calibration import cluster_tails
 from .law import Law, Tails, Tilt
+from .tails import cluster_tails
 
 __all__ = ["ClusteredLaw"]
 

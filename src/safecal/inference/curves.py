@@ -1,14 +1,11 @@
 """A bound as a function of its level."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import final
 
 import numpy as np
 from scipy import special
-
-from .. import documents
 
 __all__ = ["Curve", "score"]
 
@@ -51,15 +48,3 @@ class Curve:
         with np.errstate(all="ignore"):  # slopes of bounds that barely differ may overflow
             found = float(interpolate.PchipInterpolator(x[finite], y[finite])(wanted))
         return found if math.isfinite(found) else float(y[after])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        bounds = [documents.number(b) for b in self.bounds]
-        return documents.document("curve", {"scores": list(self.scores), "bounds": bounds})
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote."""
-        content = documents.body("curve", document, ("scores", "bounds"))
-        bounds = (math.nan if b is None else float(b) for b in content["bounds"])
-        return cls(tuple(content["scores"]), tuple(bounds))

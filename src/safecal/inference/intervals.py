@@ -1,33 +1,21 @@
-"""Bounds on ECD and on the temperature, at every level.
-
-The spread of the rows alone is not enough. When predictions are sharp, most samples hold no surprise at all, look
-perfect and vary little, while the truth lies above all of them. So the upper bound on ECD is the larger of the
-empirical one and of the one that goes with the smallest inverse temperature the data do not rule out; and the lower one
-likewise.
-"""
+"""Bounds on ECD from sums alone, at every level."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import final
 
 import numpy as np
 from scipy import special
 
-from .. import documents
-from .._types import AnyArray, FloatArray, IndexArray
-from ..errors import UnavailableError
-from ..families.predictions import Predictions
+from .._types import FloatArray
 from ..summary import Summary
-from .calibration import cluster_sums
 from .curves import Curve
-from .evidence import evidence
 from .results import Interval
-from .skewed import Spread
+from .skewed import Spread, summary_spread
 from .tails import pearson3_quantile
-from .tempered import tempered
 
-__all__ = ["Bounds", "bounds", "bounds_from_sums", "inverse", "summary_spread"]
+__all__ = ["Bounds", "bounds_from_sums", "inverse"]
 
 _GRID = tuple(0.25 * k for k in range(15))  # normal scores from 0 to 3.5
 _ALPHAS = tuple(float(special.ndtr(-z)) for z in _GRID)
@@ -60,50 +48,10 @@ class Bounds:
         low, high = inverse(self.beta_high.at(alpha)), inverse(self.beta_low.at(alpha))
         return Interval(inverse(self.beta), low, high, level, self.beta_method)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        curves = {name: getattr(self, name).to_dict() for name in _CURVES}
-        rest = {"ecd": documents.number(self.ecd), "beta": documents.number(self.beta)}
-        methods = {"ecd_method": self.ecd_method, "beta_method": self.beta_method}
-        return documents.document("bounds", rest | methods | curves)
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote."""
-        content = documents.body("bounds", document, ("ecd", "ecd_method", "beta", "beta_method", *_CURVES))
-        values: dict[str, Any] = {name: Curve.from_dict(content[name]) for name in _CURVES}
-        for name in ("ecd", "beta"):
-            values[name] = math.nan if content[name] is None else float(content[name])
-        return cls(**values, ecd_method=content["ecd_method"], beta_method=content["beta_method"])
-
-
-_CURVES = ("ecd_low", "ecd_high", "beta_low", "beta_high")
-
 
 def inverse(beta: float) -> float:
     """Return the temperature of an inverse temperature."""
     return math.inf if beta == 0.0 else 0.0 if beta == math.inf else 1.0 / beta
-
-
-def bounds(
-    predictions: Predictions,
-    weight: AnyArray | None,
-    clusters: tuple[IndexArray, int] | None,
-    summary: Summary,
-    rng: np.random.Generator,
-) -> Bounds:
-    """Compute the bounds from rows."""
-    low, high, method = _empirical(summary, None if clusters is None else cluster_sums(predictions, *clusters, weight))
-    try:
-        found = evidence(tempered(predictions, weight), rng, clusters)
-    except UnavailableError:
-        nothing = Curve((0.0,), (math.nan,))
-        return Bounds(summary.ecd, low, high, method, math.nan, nothing, nothing, "no log-partition function")
-    if summary.weight_impossible == 0.0:
-        low, high = _outer(min, low, found.ecd_low), _outer(max, high, found.ecd_high)
-        low = Curve(low.scores, tuple(max(bound, predictions.least_excess) for bound in low.bounds))
-        method = f"{method}, widened by temperature"
-    return Bounds(summary.ecd, low, high, method, found.beta, found.low, found.high, found.method)
 
 
 def _outer(choose: Callable[[float, float], float], a: Curve, b: Curve) -> Curve:
@@ -134,19 +82,6 @@ def _empirical(s: Summary, units: FloatArray | None) -> tuple[Curve, Curve, str]
     ends = [spread.interval(s.ecd, 1.0 - 2.0 * float(special.ndtr(-z))) for z in _GRID]
     low, high = (Curve(_GRID, tuple(end[j] for end in ends)) for j in (0, 1))
     return low, high, "skewness-corrected t" if units is None else f"skewness-corrected t on {len(units)} clusters"
-
-
-def summary_spread(s: Summary) -> Spread | None:
-    """Return how ECD spreads, from sums; None where there is no spread, or none that a float can hold."""
-    if not math.isfinite(s.sum_excess3_weight3):
-        return None
-    mean = s.ecd_possible
-    second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean**2 * s.weight2
-    third = s.sum_excess3_weight3 - 3.0 * mean * s.sum_excess2_weight3
-    third += 3.0 * mean**2 * s.sum_excess_weight3 - mean**3 * s.weight3
-    if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
-        return None
-    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)
 
 
 def bounds_from_sums(s: Summary, units: FloatArray | None = None) -> Bounds:

@@ -18,9 +18,9 @@ __all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "normal_score"]
 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
-_END = 1.0 + 1e-6  # a root as near to the end of the range is at the end
 _EXACT = 1e-12  # of a root, in log beta
-_NARROW = 1e-10  # of a bound, in normal scores
+_NARROW = 1e-9  # of a bound, in normal scores
+_EDGE = 1.0 + 1e-9  # times an end of the range: a root that stopped there
 
 
 class Tilt(NamedTuple):
@@ -31,6 +31,11 @@ class Tilt(NamedTuple):
     information: float  # w times the variance: how fast the mean falls with beta
     variance: float  # w**2 times the variance
     third: float
+
+    @property
+    def skewness(self) -> float:
+        """Third cumulant over the third power of the standard deviation."""
+        return self.third / self.variance / math.sqrt(self.variance) if self.variance > 0.0 else math.inf
 
 
 class Tails(NamedTuple):
@@ -93,9 +98,9 @@ class Law(ABC):
             return math.nan
         if self.unsurprised:
             return math.inf
-        root = solve(self, self.seen, *self.range)
         smallest, largest = self.range
-        return 0.0 if root <= smallest * _END else math.inf if root * _END >= largest else root
+        root = solve(self, self.seen, smallest, largest)
+        return 0.0 if root <= _EDGE * smallest else math.inf if root >= largest / _EDGE else root
 
     def ecd(self, beta: float) -> float:
         """Return the ECD of the model if ``p_beta`` is the truth."""
@@ -119,7 +124,8 @@ class Law(ABC):
 
         middle = math.log(min(max(self.beta, smallest), largest))
         first = middle + side * self._width(wanted)
-        return _crossing(beyond_wanted, middle, math.log(end), first, beyond)
+        found = _crossing(beyond_wanted, middle, math.log(end), first, beyond)
+        return self.beta if found == math.exp(middle) else found  # nothing but the end of the range is left
 
     def _width(self, score: float) -> float:
         """Return about how far a bound lies from the estimate, in log beta."""

@@ -6,7 +6,7 @@ it is that of the logarithm of ``R``, which is far straighter than ``R`` itself.
 
 import math
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, Self, final
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from .._kernels.nodes import NODES
 from .._sums.nodes import Nodes
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .law import Law, Tails, Tilt
+from .law import SMALLEST, Law, Tails, Tilt
 from .tails import lugannani_rice, pearson3
+from .two_sizes import two_size_tails
 
 __all__ = ["NodesLaw"]
 
 _X = np.log(NODES)
-_BEYOND = 4.0  # times the last node: how far the last polynomial is trusted for an estimate
+_FEW = 25.0  # expected surprises, or one over the squared skewness, below which their law is a lattice
+_MANY = 400.0  # expected surprises beyond which it is not looked at as one
+_BEYOND = 4.0  # times the last node: as far as an estimate is looked for
 
 
 def _two_ends() -> FloatArray:
@@ -33,6 +36,30 @@ def _two_ends() -> FloatArray:
 
 
 _FROM_ENDS = _two_ends()
+
+
+class _Below(NamedTuple):
+    """``R`` of classes below the lowest node: its Taylor series there, bent to what is known at beta = 0."""
+
+    node: float
+    series: list[float]  # R and three derivatives at the node
+    fourth: float  # coefficient of the fourth power
+
+    @classmethod
+    def of(cls, node: float, series: list[float], at_zero: float) -> Self:
+        """Fit the fourth power: at beta = 0 all classes are alike, and R is the logarithm of their number."""
+        plain = cls(node, series, 0.0)
+        missing = (at_zero - plain.at(0.0)[0]) / node**4
+        return cls(node, series, missing) if math.isfinite(missing) else plain
+
+    def at(self, beta: float) -> tuple[float, float, float, float]:
+        d, (value, first, second, third), c = beta - self.node, self.series, self.fourth
+        return (
+            value + d * (first + d * (second / 2.0 + d * (third / 6.0 + d * c))),
+            first + d * (second + d * (third / 2.0 + d * 4.0 * c)),
+            second + d * (third + d * 12.0 * c),
+            third + d * 24.0 * c,
+        )
 
 
 @final
@@ -49,20 +76,26 @@ class NodesLaw(Law):
         Sum of their weights.
     weighted : bool
         Whether rows have weights other than 1.
+    most_entropy : float
+        Entropy of a prediction that says nothing; NaN where some rows rule some classes out.
     """
 
-    def __init__(self, nodes: Nodes, excess: float, mass: float, weighted: bool) -> None:
+    def __init__(self, nodes: Nodes, excess: float, mass: float, weighted: bool, most_entropy: float) -> None:
         self._classes, self._weighted = nodes.classes, weighted
-        there: list[bool] = np.isfinite(nodes.sums).all(axis=1).tolist()  # type: ignore[assignment]
+        known = np.isfinite(nodes.sums).all(axis=1)
+        if nodes.classes and nodes.sums[NODES.index(1.0), 2] > 0.0:
+            known &= nodes.sums[:, 0] > 0.0  # predictions so sharp that nothing is left of the others at beta = 4
+        there: list[bool] = known.tolist()  # type: ignore[assignment]
         if not there[NODES.index(1.0)]:
             raise UnavailableError("the log-partition function is not available.")
         here = _around(there, NODES.index(1.0))
         self._x, sums = _X[here], nodes.sums[here]
-        at_one = nodes.sums[NODES.index(1.0)]
-        self._flat = not at_one[2] > 0.0  # every prediction is a toss or a certainty
+        self._flat = not nodes.sums[NODES.index(1.0), 2] > 0.0
         self._pieces = [] if self._flat else _polynomials(self._x, sums[:, :4], nodes.classes)
+        self._lowest = _Below.of(math.exp(self._x[0]), sums[0, :4].tolist(), mass * most_entropy)
         with np.errstate(divide="ignore", invalid="ignore"):
             self._ratios = [np.nan_to_num(sums[:, a] / sums[:, b], nan=1.0) for a, b in ((4, 2), (5, 3))]
+        at_one = nodes.sums[NODES.index(1.0)]
         one = Tilt(at_one[0], -at_one[1], at_one[2], at_one[4], -at_one[5])
         seen = excess + one.mean
         if nodes.classes:
@@ -79,13 +112,23 @@ class NodesLaw(Law):
 
     @property
     def range(self) -> tuple[float, float]:
-        low, high = math.exp(self._x[0]), math.exp(self._x[-1])
-        return (low / _BEYOND, high * _BEYOND) if self._classes else (low, high)
+        return (
+            (SMALLEST, math.exp(self._x[-1]) * _BEYOND)
+            if self._classes
+            else (
+                math.exp(self._x[0]),
+                math.exp(self._x[-1]),
+            )
+        )
 
     def _derivatives(self, beta: float) -> tuple[float, float, float, float]:
         """Return R and its first three derivatives."""
         x = math.log(beta)
+        if self._classes and x < self._x[0]:
+            return self._lowest.at(beta)
         k = min(max(int(np.searchsorted(self._x, x, side="right")) - 1, 0), len(self._pieces) - 1)
+        if x == self._x[-1]:
+            k = max(len(self._x) - 2, 0)
         start, width, coefficients = self._pieces[k]
         u = (x - start) / width
         f = [0.0] * 4
@@ -108,20 +151,50 @@ class NodesLaw(Law):
         value, first, second, third = self._derivatives(beta)
         x = math.log(beta)
         second = max(second, 0.0)
-        two, three = (float(np.interp(x, self._x, ratio)) for ratio in self._ratios)
-        return Tilt(value, -first, second, second * two, -third * three)
+        three = float(np.interp(x, self._x, self._ratios[1]))
+        return Tilt(value, -first, second, second * self._weight(beta), -third * three)
 
     def tails(self, beta: float) -> Tails:
         at = self.at(beta)
+        if self._flat:  # every outcome is as likely as every other: the sum has one value
+            return Tails(1.0, 1.0)
         if not at.variance > 0.0:
             return Tails(0.0, 1.0) if self.seen > at.mean else Tails(1.0, 0.0)
-        if self._weighted or not self._classes:
+        if not self._classes:
             return self._smooth(at, beta)
-        none = math.exp(-at.value)  # the probability that nothing surprises
+        rate = self._rate(beta, at)
+        none = math.exp(-rate)  # the probability that nothing surprises
         if self.seen <= 0.0:
             return Tails(1.0, none)
-        upper, lower = self._given_a_surprise(beta, at)
-        return Tails((1.0 - none) * upper, none + (1.0 - none) * lower)
+        if self._weighted:
+            found = self._smooth(at, beta)
+        else:
+            upper, lower = self._given_a_surprise(beta)
+            found = Tails((1.0 - none) * upper, none + (1.0 - none) * lower)
+        return self._guarded(beta, at, found) if self._few else found
+
+    def _weight(self, beta: float) -> float:
+        """Return the weight of a typical row: the mean over what the rows say about beta."""
+        return float(np.interp(math.log(beta), self._x, self._ratios[0]))
+
+    def _rate(self, beta: float, at: Tilt) -> float:
+        """Return minus the logarithm of the probability that nothing surprises, as if all weights were typical."""
+        return at.value / self._weight(beta)
+
+    @cached_property
+    def _few(self) -> bool:
+        low, high = self.range
+        beta = min(max(self.beta, low), high)
+        at = self.at(beta)
+        rate = self._rate(beta, at)
+        return rate < _FEW or (rate < _MANY and at.skewness**2 * _FEW > 1.0)
+
+    def _guarded(self, beta: float, at: Tilt, found: Tails) -> Tails:
+        """Widen tails by what they are if surprises have two sizes: a formula for smooth laws may miss their atoms."""
+        rate, weight = self._rate(beta, at), self._weight(beta)
+        cumulants = (at.mean / weight, at.variance / weight**2, at.third / weight**3)
+        guard = two_size_tails(self.seen / weight, max(self.mass / weight, 1.0), rate, *cumulants)
+        return Tails(max(found.upper, guard[0]), max(found.lower, guard[1]))
 
     def _smooth(self, at: Tilt, beta: float) -> Tails:
         if not self._weighted and 0.0 < self.beta < math.inf:
@@ -154,7 +227,7 @@ class NodesLaw(Law):
                 break
         return low, self._conditional(low)
 
-    def _given_a_surprise(self, beta: float, at: Tilt) -> tuple[float, float]:
+    def _given_a_surprise(self, beta: float) -> tuple[float, float]:
         root = self._conditional_root
         here = self._conditional(beta)
         if root is None or not root[1].variance > 0.0:
@@ -204,4 +277,6 @@ def _polynomials(x: FloatArray, sums: FloatArray, classes: bool) -> list[tuple[f
         h = float(x[k + 1] - x[k])
         ends = [c[j] * h**order for j in (k, k + 1) for order, c in enumerate((value, d1, d2, d3))]
         pieces.append((float(x[k]), h, (_FROM_ENDS @ np.array(ends)).tolist()))
+    if classes:  # a power of beta beyond the last node: it falls no faster than any R
+        pieces.append((float(x[-1]), 1.0, [float(value[-1]), float(d1[-1])]))
     return pieces

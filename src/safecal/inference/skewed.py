@@ -7,8 +7,9 @@ import numpy as np
 from scipy import special
 
 from .._types import FloatArray
+from ..summary import Summary
 
-__all__ = ["FEW", "Spread"]
+__all__ = ["FEW", "Spread", "summary_spread"]
 
 FEW = 200  # units below which each end is the wider of plain and corrected
 
@@ -67,3 +68,16 @@ class Spread(NamedTuple):
         if self.units < FEW:
             high_t, low_t = max(high_t, q), min(low_t, -q)
         return value - high_t * self.error, value - low_t * self.error
+
+
+def summary_spread(s: Summary) -> Spread | None:
+    """Return how ECD spreads, from sums; None where there is no spread, or none that a float can hold."""
+    if not math.isfinite(s.sum_excess3_weight3):
+        return None
+    mean = s.ecd_possible
+    second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean**2 * s.weight2
+    third = s.sum_excess3_weight3 - 3.0 * mean * s.sum_excess2_weight3
+    third += 3.0 * mean**2 * s.sum_excess_weight3 - mean**3 * s.weight3
+    if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
+        return None
+    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)

@@ -7,7 +7,7 @@ from ..tally import Tally
 from .calibration import calibration_test, cluster_test, decided, p_value, statistic
 from .law import Law, Tails
 from .nodes import NodesLaw
-from .points import ENOUGH, PointsLaw
+from .points import PointsLaw
 from .results import TestResult
 
 __all__ = ["test_of"]
@@ -31,13 +31,7 @@ def test_of(tally: Tally, law: Law | None) -> TestResult:
 
 def _tails(tally: Tally, law: Law | None) -> tuple[Tails | None, str, str]:
     if isinstance(law, PointsLaw):
-        listed = law.listed()
-        if listed is not None:
-            return listed, "exact", "the sum has few values, and all are listed"
-        expected = law.expected(1.0)
-        if expected >= ENOUGH:
-            return law.smooth(1.0), "saddlepoint", f"{_count(expected)} surprises are expected"
-        return law.counted(), "montecarlo", f"only {_count(expected)} surprises are expected: the law is a lattice"
+        return law.tested()
     if tally.family == "gaussian" and not tally.weighted and law is not None:
         return law.tails(1.0), "exact", "a sum of Gaussians is a chi-square"
     if isinstance(law, NodesLaw) and not tally.weighted and math.isfinite(law.beta):
@@ -45,7 +39,3 @@ def _tails(tally: Tally, law: Law | None) -> tuple[Tails | None, str, str]:
     if isinstance(law, NodesLaw) and not tally.weighted and law.unsurprised:
         return law.tails(1.0), "exact", "every outcome was a likeliest one"
     return None, "pearson3", "weights leave the sums alone" if tally.weighted else "from sums alone"
-
-
-def _count(number: float) -> str:
-    return f"{number:.0f}" if number >= 100.0 else f"{number:.3g}"

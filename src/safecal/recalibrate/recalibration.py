@@ -1,9 +1,8 @@
 """Fitting and applying a temperature, whichever way it is chosen."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -25,9 +24,10 @@ from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from ..families.rows import some_rows
-from ..inference.evidence import evidence
+from ..inference.bounds import Bounds, inverse
 from ..inference.results import Interval
 from ..inference.tempered import Tempered, tempered
+from ..tally import Tally
 from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, unfit
 from .tempering import tempered_classes, tempered_spread
 
@@ -198,10 +198,9 @@ class Recalibration(ABC):
         beta = unfit(rows, FEWEST_IN_GROUP if in_group else FEWEST) or self._choose(rows, in_group)
         if isinstance(beta, Refusal):
             return beta
-        found, level = evidence(rows, np.random.default_rng(0)), self._interval_level()
-        alpha = (1.0 - level) / 2.0
-        value, low, high = map(_inverse, (found.beta, found.high.at(alpha), found.low.at(alpha)))
-        return FittedTemperature(beta, Interval(value, low, high, level, found.method), predictions.n)
+        bounds = Bounds(Tally.of_checked(predictions, None, weight, None, None))
+        interval = replace(bounds.temperature(self._interval_level()), value=inverse(rows.beta))
+        return FittedTemperature(beta, interval, predictions.n)
 
     def _fit_groups(
         self, predictions: Predictions, weight: AnyArray | None, groups: ArrayLike
@@ -326,10 +325,6 @@ class Recalibration(ABC):
             return name
         groups = "" if self.groups_ is None else f" in {len(self.groups_)} groups"
         return f"{name}: T = {self.temperature_:.4g} from {self.n_} rows{groups}"
-
-
-def _inverse(beta: float) -> float:
-    return math.inf if beta == 0.0 else 1.0 / beta
 
 
 def _key(value: Any) -> Hashable:

@@ -1,0 +1,125 @@
+"""Tests, temperatures and bounds by slow obvious sums over rows: no cells, no nodes, no grid.
+
+A row is the list of the sizes of its surprises: how much less likely than the likeliest each other outcome was. Under
+``p_beta`` an outcome of size ``x`` has the odds ``exp(-beta x)`` against the likeliest one. ``seen`` is the weighted
+sum of the sizes that happened.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special, stats
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of classes: sizes (n, K - 1), infinite for impossible outcomes; weights; and the sum that was seen."""
+
+    sizes: np.ndarray
+    weight: np.ndarray
+    seen: float
+
+    def cumulants(self, beta: float | np.ndarray) -> np.ndarray:
+        """Return log-partition, mean, variance and third cumulant of the surprise of each row, at its own beta."""
+        x = np.where(np.isfinite(self.sizes), self.sizes, 0.0)
+        odds = np.where(np.isfinite(self.sizes), np.exp(-np.reshape(beta, (-1, 1)) * x), 0.0)
+        total = 1.0 + odds.sum(axis=1)
+        p = odds / total[:, None]
+        mean = (p * x).sum(axis=1)
+        centred = x - mean[:, None]
+        variance = (p * centred**2).sum(axis=1) + mean**2 / total
+        third = (p * centred**3).sum(axis=1) - mean**3 / total
+        return np.stack([np.log(total), mean, variance, third])
+
+    def expected(self, beta: float) -> float:
+        """Return the expected sum."""
+        return math.fsum(self.weight * self.cumulants(beta)[1])
+
+    def temperature(self) -> float:
+        """Return the temperature at which the sum seen is the one expected."""
+        low, high = -12.0, 12.0
+        log_beta = optimize.brentq(lambda x: self.expected(math.exp(x)) - self.seen, low, high, xtol=1e-13, rtol=1e-14)
+        return math.exp(-log_beta)
+
+    def saddlepoint(self, beta: float) -> tuple[float, float]:
+        """Return both tails of the weighted sum by Lugannani and Rice."""
+
+        def mean(t: float) -> float:
+            return math.fsum(self.weight * self.cumulants(beta - t * self.weight)[1])
+
+        step = 1.0
+        while mean(-step) > self.seen or mean(step) < self.seen:
+            step *= 2.0
+        t = optimize.brentq(lambda t: mean(t) - self.seen, -step, step, xtol=1e-14, rtol=1e-14)
+        at, start = self.cumulants(beta - t * self.weight), self.cumulants(beta)
+        variance = math.fsum(self.weight**2 * at[2])
+        rise = t * self.seen - math.fsum(at[0] - start[0])
+        r, u = math.copysign(math.sqrt(2.0 * max(rise, 0.0)), t), t * math.sqrt(variance)
+        if abs(u) < 1e-3:
+            skew = math.fsum(self.weight**3 * at[3]) / variance**1.5
+            correction = skew * (u * u - 1.0) / 6.0
+        else:
+            correction = 1.0 / u - 1.0 / r
+        density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
+        return float(special.ndtr(-r)) + density * correction, float(special.ndtr(r)) - density * correction
+
+    def listed(self, beta: float, digits: int = 10) -> tuple[float, float]:
+        """Return both tails by convolving rows one after another; values that agree to some digits are one."""
+        law = {0.0: 1.0}
+        for sizes, w in zip(self.sizes, self.weight, strict=True):
+            odds = np.exp(-beta * sizes)
+            one = [(0.0, 1.0 / (1.0 + odds.sum()))]
+            one += [(float(w * x), float(o / (1.0 + odds.sum()))) for x, o in zip(sizes, odds, strict=True) if o > 0.0]
+            new: dict[float, float] = {}
+            for value, mass in law.items():
+                for x, p in one:
+                    key = round(value + x, digits)
+                    new[key] = new.get(key, 0.0) + mass * p
+            law = new
+        slack = 10.0 ** (2 - digits) * len(self.sizes)
+        upper = math.fsum(p for value, p in law.items() if value >= self.seen - slack)
+        return upper, math.fsum(p for value, p in law.items() if value <= self.seen + slack)
+
+    def drawn(self, beta: float, draws: int, seed: int = 0) -> tuple[float, float]:
+        """Return both tails by drawing the outcomes of all rows; two classes only."""
+        rng = np.random.default_rng(seed)
+        total = np.zeros(draws)
+        for (x,), w in zip(self.sizes, self.weight, strict=True):
+            total += w * x * (rng.random(draws) < special.expit(-beta * x))
+        slack = 1e-9 * max(1.0, self.seen)
+        return float((total >= self.seen - slack).mean()), float((total <= self.seen + slack).mean())
+
+    def bound(self, alpha: float, side: int, method: str = "saddlepoint") -> float:
+        """Return the largest (``side`` -1: T above the estimate) or smallest temperature that is not ruled out."""
+        tails = getattr(self, method)
+
+        def beyond(log_beta: float) -> float:
+            upper, lower = tails(math.exp(log_beta))
+            tail = min(max(lower if side < 0 else upper, 1e-300), 1.0 - 1e-16)
+            return float(stats.norm.isf(tail) - stats.norm.isf(alpha))
+
+        start = -math.log(self.temperature())
+        reach = 0.1
+        while beyond(start + side * reach) < 0.0:
+            reach *= 2.0
+        return math.exp(-optimize.brentq(beyond, start, start + side * reach, xtol=1e-13, rtol=1e-13))
+
+
+def two_classes(z: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> Rows:
+    """Return rows of log-odds."""
+    w = np.ones(len(z)) if weight is None else weight
+    size = np.abs(z)
+    wrong = (z > 0.0) != (y > 0)
+    return Rows(size[:, None], w, math.fsum((w * size)[wrong]))
+
+
+def classes(z: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> Rows:
+    """Return rows of logits of several classes."""
+    w = np.ones(len(z)) if weight is None else weight
+    top = z.argmax(axis=1)
+    sizes = z.max(axis=1, keepdims=True) - z
+    others = np.array([np.delete(row, k) for row, k in zip(sizes, top, strict=True)])
+    return Rows(others, w, math.fsum(w * sizes[np.arange(len(z)), y]))
