@@ -21,7 +21,7 @@ from .histogram import Histogram
 from .inference.bounds import Bounds
 from .inference.calibration import calibration_test, generator
 from .inference.results import Interval, TestResult
-from .inference.tested import test_of
+from .inference.tested import tally_test
 from .limits import Limits
 from .reliability import Reliability, assess_reliability, reliability_of
 from .summary import Summary
@@ -125,7 +125,7 @@ class Evaluation:
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         reliability = reliability_of(tally)
-        test = test_of(tally, bounds.law)
+        test = tally_test(tally, bounds.law)
         if rows is not None and rows.discrete and (tally.weighted or tally.points is None):
             if tally.bins is not None and tally.bins.bins is not None:
                 reliability = assess_reliability(

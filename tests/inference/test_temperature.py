@@ -94,7 +94,7 @@ def test_the_edges() -> None:
     assert 0.0 < right.high < math.inf
     assert (wrong.value, wrong.high) == (math.inf, math.inf)
     assert wrong.low == math.inf  # no confidence at all is left open
-    mostly = safecal.implied_temperature(safecal.bernoulli([0, 0, 1, 0, 1] * 3, p))
+    mostly = safecal.implied_temperature(safecal.bernoulli([1, 1, 1, 0, 0] * 3, p))
     assert 1.0 < mostly.low < mostly.value == mostly.high == math.inf
     for predictions in (safecal.bernoulli([1, 0], [0.5, 0.5]), safecal.bernoulli([1, 0], [1.0, 0.0])):
         nothing = safecal.implied_temperature(predictions)
@@ -113,7 +113,9 @@ def test_impossible_rows_are_left_out() -> None:
 def test_sums_give_what_rows_give(name: str, weighted: bool) -> None:
     w = np.random.default_rng(1).choice([0.5, 1.0, 2.0], FAMILIES[name].n) if weighted else None
     rows = safecal.implied_temperature(FAMILIES[name], sample_weight=w, level=0.8)
-    assert safecal.implied_temperature(FAMILIES[name].tally(sample_weight=w), level=0.8) == rows
+    sums = safecal.implied_temperature(FAMILIES[name].tally(sample_weight=w), level=0.8)
+    assert (sums.value, sums.low, sums.high) == pytest.approx((rows.value, rows.low, rows.high), rel=1e-9)
+    assert sums.method == rows.method
 
 
 def test_a_summary_alone_has_no_temperature() -> None:

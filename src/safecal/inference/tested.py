@@ -10,10 +10,10 @@ from .nodes import NodesLaw
 from .points import PointsLaw
 from .results import TestResult
 
-__all__ = ["test_of"]
+__all__ = ["tally_test"]
 
 
-def test_of(tally: Tally, law: Law | None) -> TestResult:
+def tally_test(tally: Tally, law: Law | None) -> TestResult:
     """Test calibration on both sides, by the first method that applies."""
     s = tally.summary
     if tally.clusters is not None:
