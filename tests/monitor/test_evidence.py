@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safecal.profile import BETAS
 from scipy import special
 
 import safecal
@@ -16,6 +15,7 @@ from safecal.monitor import Alarm, Monitor
 from safecal.monitor.detector import Detector
 from safecal.monitor.grid import OVER, UNDER, blocks
 from safecal.monitor.process import Process
+from safecal.profile import BETAS
 
 RNG = np.random.default_rng(8)
 

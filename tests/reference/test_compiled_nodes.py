@@ -70,7 +70,7 @@ def test_numpy_keeps_13_digits(name: str) -> None:
 
 
 def test_the_derivatives_are_those_of_the_values() -> None:
-    gaps = np.abs(RNG.normal(0.0, 2.0, (50, 8)))
+    gaps = np.abs(np.random.default_rng(73).normal(0.0, 2.0, (50, 8)))
     eps = 1e-5
     near = [np.log1p(np.exp(-(1.0 + step) * gaps).sum(axis=1)) for step in (-eps, eps)]
     assert node_rows(gaps)[2, 1] == pytest.approx((near[1] - near[0]) / (2.0 * eps), rel=1e-8)
@@ -109,7 +109,7 @@ def assert_same_nodes(values: np.ndarray, *, logits: bool) -> None:
     Probabilities are allowed the last digits of their logarithms besides.
     """
     needs_kernel()
-    y = RNG.integers(0, values.shape[1], len(values))
+    y = np.random.default_rng(112).integers(0, values.shape[1], len(values))
     scored, plain = (class_scores(floats(values), y, logits=logits, nodes=nodes) for nodes in (True, False))
     assert scored is not None
     assert plain is not None
@@ -133,13 +133,13 @@ def assert_same_nodes(values: np.ndarray, *, logits: bool) -> None:
 def test_any_number_of_classes_and_rows(classes: int, dtype: type) -> None:
     for rows in (1, 7, 8, 9, 20):
         for spread in (1e-6, 1.0, 5.0, 30.0, 300.0):
-            z = RNG.normal(0.0, spread, (rows, classes)).astype(dtype)
+            z = np.random.default_rng(136).normal(0.0, spread, (rows, classes)).astype(dtype)
             assert_same_nodes(z, logits=True)
             assert_same_nodes(softmax(z.astype(np.float64)).astype(dtype), logits=False)
 
 
 def test_a_vocabulary_of_classes() -> None:
-    z = RNG.normal(0.0, 3.0, (3, 100_000)).astype(np.float32)
+    z = np.random.default_rng(142).normal(0.0, 3.0, (3, 100_000)).astype(np.float32)
     assert_same_nodes(z, logits=True)
     assert_same_nodes(softmax(z.astype(np.float64)), logits=False)
 
@@ -148,7 +148,7 @@ def test_a_vocabulary_of_classes() -> None:
 @pytest.mark.parametrize("classes", [4, 300])
 def test_impossible_classes_and_the_largest_gaps(classes: int, dtype: type) -> None:
     big = float(np.finfo(dtype).max)
-    z = RNG.normal(0.0, 2.0, (24, classes)).astype(dtype)
+    z = np.random.default_rng(151).normal(0.0, 2.0, (24, classes)).astype(dtype)
     z[:8, 1:] = -np.inf
     z[8:12, 0], z[8:12, 1] = big, -big
     z[12:16, ::2] = -np.inf
@@ -162,7 +162,7 @@ def test_impossible_classes_and_the_largest_gaps(classes: int, dtype: type) -> N
 @pytest.mark.parametrize("classes", [5, 200])
 def test_confident_rows_among_others(classes: int) -> None:
     """Where a row is so sharp that its columns are mended, its neighbours are left alone."""
-    z = RNG.normal(0.0, 2.0, (16, classes))
+    z = np.random.default_rng(165).normal(0.0, 2.0, (16, classes))
     z[::3, 1] += 60.0
     assert_same_nodes(z, logits=True)
     assert_same_nodes(z.astype(np.float32), logits=True)

@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 pl = pytest.importorskip("polars", minversion="1.38")
-pytestmark = pytest.mark.skipif(
-    shutil.which("bash") is None or not Path("/dev/full").exists(), reason="a shell, and a disk that is always full"
-)
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.skipif(
+        shutil.which("bash") is None or not Path("/dev/full").exists(), reason="a shell, and a disk that is always full"
+    ),
+]
 
 RNG = np.random.default_rng(11)
 N = 2000

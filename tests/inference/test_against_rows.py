@@ -1,0 +1,245 @@
+"""Tests, temperatures and bounds from a Tally, against slow sums over the rows themselves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import optimize, special, stats
+
+import safecal
+from safecal.inference.bounds import Bounds
+from safecal.inference.nodes import NodesLaw
+from safecal.inference.points import PointsLaw
+from safecal.inference.tested import test_of as tested
+from safecal.tally import Tally
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))
+
+from rows import Rows, classes, two_classes
+
+ALPHA = 0.025
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+SMOOTH: dict[str, Draw] = {
+    "sharp": lambda rng, n: rng.normal(4.0, 1.0, n),
+    "vague": lambda rng, n: rng.normal(0.0, 0.5, n),
+    "rare": lambda rng, n: rng.normal(-7.0, 2.0, n),
+    "uniform": lambda rng, n: special.logit(rng.random(n)),
+    "vague and sharp": lambda rng, n: np.where(np.arange(n) % 2 == 0, rng.normal(0, 0.5, n), rng.normal(5, 1, n)),
+}
+LATTICES: dict[str, Draw] = {
+    "0.999": lambda rng, n: np.full(n, special.logit(0.999)),
+    "0.9": lambda rng, n: np.full(n, special.logit(0.9)),
+    "four values": lambda rng, n: special.logit(rng.choice([0.55, 0.7, 0.9, 0.99], n)),
+    "two decimals": lambda rng, n: special.logit(np.clip(np.round(rng.random(n), 2), 0.01, 0.99)),
+}
+
+
+def _drawn(law: str, n: int, weighted: bool, t: float = 1.2) -> tuple[Rows, Bounds, Tally]:
+    rng = np.random.default_rng([n, len(law), weighted])
+    z = (SMOOTH | LATTICES)[law](rng, n)
+    y = rng.random(n) < special.expit(z / t)
+    w = rng.gamma(1.0, 1.0, n) if weighted else None
+    tally = Tally.of(safecal.bernoulli(y, logits=z), sample_weight=w)
+    return two_classes(z, y, w), Bounds(tally), tally
+
+
+def _law(bounds: Bounds) -> PointsLaw:
+    assert isinstance(bounds.law, PointsLaw)
+    return bounds.law
+
+
+def _same_smooth_law(rows: Rows, bounds: Bounds, digits: float, p_digits: float) -> None:
+    law, found = _law(bounds), bounds.temperature(1.0 - 2.0 * ALPHA)
+    assert found.value == pytest.approx(rows.temperature(), rel=digits)
+    assert law.smooth(1.0) == pytest.approx(rows.saddlepoint(1.0), rel=p_digits, abs=1e-300)
+    if not law.few:
+        assert found.method == "saddlepoint"
+        assert found.low == pytest.approx(rows.bound(ALPHA, +1), rel=digits)
+        assert found.high == pytest.approx(rows.bound(ALPHA, -1), rel=digits)
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+@pytest.mark.parametrize("law", [*SMOOTH, *LATTICES])
+def test_two_classes(law: str, n: int) -> None:
+    rows, bounds, _ = _drawn(law, n, False)
+    if 0.0 < _law(bounds).beta < math.inf:
+        _same_smooth_law(rows, bounds, 1e-7, 1e-4)
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+@pytest.mark.parametrize("law", [*SMOOTH, *LATTICES])
+def test_two_classes_with_weights(law: str, n: int) -> None:
+    # Cells of log-odds and weight are twice as wide: T and its bounds keep six digits, p-values three.
+    rows, bounds, _ = _drawn(law, n, True)
+    if 0.0 < _law(bounds).beta < math.inf:
+        _same_smooth_law(rows, bounds, 2e-6, 1e-3)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("law", SMOOTH)
+def test_a_million_rows(law: str, weighted: bool) -> None:
+    rows, bounds, _ = _drawn(law, 1_000_000, weighted, t=1.001)
+    _same_smooth_law(rows, bounds, 2e-6 if weighted else 1e-7, 5e-3 if weighted else 1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("law", [*SMOOTH, *LATTICES])
+def test_few_rows_against_every_outcome(law: str, weighted: bool) -> None:
+    rows, bounds, _ = _drawn(law, 14, weighted, t=3.0)
+    found = _law(bounds)
+    assert found.few
+    for beta in (0.3, 1.0, 2.0):
+        assert found.tails(beta) == pytest.approx(rows.listed(beta), rel=5e-3, abs=5e-4)
+
+
+@pytest.mark.parametrize("n", [50, 200])
+@pytest.mark.parametrize("law", LATTICES)
+def test_lattices_against_their_own_convolution(law: str, n: int) -> None:
+    rows, bounds, tally = _drawn(law, min(n, 60) if law == "two decimals" else n, False, t=2.0)
+    found, digits = _law(bounds), 4 if law == "two decimals" else 10
+    for beta in (0.4, 1.0, 1.5):
+        assert found.tails(beta) == pytest.approx(rows.listed(beta, digits), rel=2e-3)
+    if law in ("0.999", "0.9") and 0.0 < found.beta < math.inf:
+        interval = bounds.temperature(1.0 - 2.0 * ALPHA)
+        assert interval.low == pytest.approx(rows.bound(ALPHA, +1, "listed"), rel=1e-7)
+        assert interval.high == pytest.approx(rows.bound(ALPHA, -1, "listed"), rel=1e-7)
+    two_sided = min(1.0, 2.0 * min(rows.listed(1.0, digits)))
+    assert tested(tally, found).p_value == pytest.approx(two_sided, rel=2e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("law", SMOOTH)
+def test_few_surprises_against_draws(law: str, weighted: bool) -> None:
+    rows, bounds, _ = _drawn(law, 60, weighted, t=2.5)
+    found, draws = _law(bounds), 200_000
+    assert found.few
+    for beta in (0.4, 1.0):
+        for tail, wanted in zip(found.tails(beta), rows.drawn(beta, draws), strict=True):
+            assert abs(tail - wanted) < 4.0 * math.sqrt(wanted * (1.0 - wanted) / draws) + 0.003 * wanted + 1e-5
+
+
+def test_bounds_of_few_surprises_are_right_to_a_thousandth() -> None:
+    rows, bounds, _ = _drawn("sharp", 16, False, t=3.0)
+    interval = bounds.temperature(1.0 - 2.0 * ALPHA)
+    assert _law(bounds).few
+    for side, found in ((+1, interval.low), (-1, interval.high)):
+        upper, lower = rows.listed(1.0 / found)
+        assert (upper if side > 0 else lower) == pytest.approx(ALPHA, rel=5e-3)
+        assert found == pytest.approx(rows.bound(ALPHA, side, "listed"), rel=1e-3)
+
+
+def test_a_few_sharp_rows_among_many_vague_ones() -> None:
+    # Neither a smooth law nor a lattice of few values: the sharp rows have atoms, which the vague ones spread.
+    rng = np.random.default_rng(3)
+    z = np.concatenate([rng.normal(0.0, 0.1, 2000), np.full(100, 4.6)])
+    y = rng.random(len(z)) < special.expit(z / 1.5)
+    rows, law = two_classes(z, y), _law(Bounds(Tally.of(safecal.bernoulli(y, logits=z))))
+    assert law.few
+    for beta in (0.6, 1.0):
+        for tail, wanted in zip(law.tails(beta), rows.drawn(beta, 50_000), strict=True):
+            assert abs(tail - wanted) < 4.0 * math.sqrt(wanted * (1.0 - wanted) / 50_000) + 0.003 * wanted + 1e-5
+
+
+def _several(k: int, spread: float, n: int, t: float = 1.2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([k, n])
+    z = rng.normal(0.0, spread, (n, k))
+    p = special.softmax(z / t, axis=1)
+    return z, np.minimum((p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), k - 1)
+
+
+@pytest.mark.parametrize(("k", "spread", "n"), [(3, 1.0, 300), (3, 4.0, 1000), (10, 2.5, 300), (10, 2.5, 5000),
+                                                (100, 2.0, 500)])  # fmt: skip
+def test_several_classes(k: int, spread: float, n: int) -> None:
+    z, y = _several(k, spread, n)
+    rows, tally = classes(z, y), Tally.of(safecal.categorical(y, logits=z))
+    bounds = Bounds(tally)
+    found = bounds.temperature(1.0 - 2.0 * ALPHA)
+    wanted = rows.temperature(), rows.bound(ALPHA, +1), rows.bound(ALPHA, -1)
+    assert (found.value, found.low, found.high) == pytest.approx(wanted, rel=1e-4)
+    assert tested(tally, bounds.law).p_value == pytest.approx(2.0 * min(rows.saddlepoint(1.0)), rel=1e-3)
+
+
+@pytest.mark.parametrize("t", [6.0, 20.0])
+def test_several_classes_beyond_their_nodes(t: float) -> None:
+    z, y = _several(5, 3.0, 4000, t)
+    found, rows = Bounds(Tally.of(safecal.categorical(y, logits=z))).temperature(0.95), classes(z, y)
+    assert found.value == pytest.approx(rows.temperature(), rel=0.02)
+    assert found.low == pytest.approx(rows.bound(ALPHA, +1), rel=0.02)
+
+
+LATTICES_OF_CLASSES = ([0.98, 0.01, 0.01], [0.98, 0.015, 0.005], [0.9, 0.07, 0.03], [0.99, 0.009, 0.001],
+                       [0.97, 0.0299, 0.0001], [0.7, 0.2, 0.1])  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [20, 50, pytest.param(200, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("p", LATTICES_OF_CLASSES, ids=str)
+def test_equal_predictions_of_three_classes_miss_as_rarely_as_they_say(p: list[float], n: int) -> None:
+    """Of every possible outcome: how probable are those whose bound leaves out the truth?"""
+    for t in (0.5, 0.7, 1.0, 1.5, 2.0):
+        tempered = special.softmax(np.log(p) / t)
+        rates = n * (1.0 - tempered[0])
+        most = int(min(n, rates + 7.0 * math.sqrt(rates) + 7.0))
+        missed = np.zeros(2)
+        for a, b in itertools.product(range(most + 1), repeat=2):
+            if a + b > most:
+                continue
+            chance = stats.multinomial.pmf([n - a - b, a, b], n, tempered)
+            if chance > 1e-7:
+                y = np.repeat([0, 1, 2], [n - a - b, a, b])
+                law = Bounds(Tally.of(safecal.categorical(y, np.tile(p, (n, 1))))).law
+                assert isinstance(law, NodesLaw)
+                tails = law.tails(1.0 / t)
+                missed += chance * np.array([tails.upper <= ALPHA, tails.lower <= ALPHA])
+        assert missed.max() <= 0.033, (t, missed)
+
+
+def test_states() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(0.0, 1.3, (200, 3))
+    tally = Tally.of(safecal.gaussian(x, np.zeros((200, 3)), std=1.0))
+    found = Bounds(tally).temperature(0.95)
+    total = float((x**2).sum())
+    wanted = total / 600.0, total / stats.chi2.isf(0.025, 600), total / stats.chi2.isf(0.975, 600)
+    assert (found.value, found.low, found.high) == pytest.approx(wanted, rel=1e-8)
+    p = 2.0 * min(stats.chi2.sf(total, 600), stats.chi2.cdf(total, 600))
+    assert tested(tally, Bounds(tally).law).p_value == pytest.approx(p, rel=1e-8)
+
+
+def _clustered_bound(rows: Rows, seen: np.ndarray, codes: np.ndarray, side: int) -> float:
+    """Compare cluster sums, seen minus expected, with their spread and that of independent rows: by all rows."""
+    size = int(codes.max()) + 1
+
+    def beyond(log_beta: float) -> float:
+        _, mean, variance, _ = rows.cumulants(math.exp(log_beta))
+        gaps = np.bincount(codes, weights=rows.weight * (seen - mean), minlength=size)
+        own = math.fsum(rows.weight**2 * variance)
+        t = gaps.sum() / max(gaps.std(ddof=1) * math.sqrt(size), math.sqrt(own))
+        return side * t - float(stats.t.isf(ALPHA, size - 1))
+
+    start = -math.log(rows.temperature())
+    return math.exp(-optimize.brentq(beyond, start, start + side * 5.0, xtol=1e-12))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("law", ["sharp", "uniform", "vague and sharp"])
+def test_clusters(law: str, weighted: bool) -> None:
+    rng = np.random.default_rng(7)
+    z = SMOOTH[law](rng, 600)
+    shift = np.repeat(rng.normal(0.0, 0.7, 60), 10)
+    y = rng.random(600) < special.expit(z / 1.3 + shift)
+    codes, w = np.repeat(np.arange(60), 10), rng.gamma(2.0, 1.0, 600) if weighted else None
+    rows = two_classes(z, y, w)
+    found = Bounds(Tally.of(safecal.bernoulli(y, logits=z), sample_weight=w, cluster=codes)).temperature(0.95)
+    seen = np.where((z > 0.0) != y, np.abs(z), 0.0)
+    wanted = rows.temperature(), *(_clustered_bound(rows, seen, codes, side) for side in (+1, -1))
+    assert found.method == "cluster t"
+    assert found.value == pytest.approx(wanted[0], rel=2e-6)
+    assert (found.low, found.high) == pytest.approx(wanted[1:], rel=1e-3)
