@@ -31,7 +31,8 @@ import numpy as np
 from scipy import integrate, special
 
 import safecal
-from safecal.inference.intervals import Bounds, bounds, bounds_from_sums
+from safecal.inference.bounds import Bounds
+from safecal.inference.keyed import interval_from_sums
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("size", "power", "dependence", "coverage")  # the longest last
@@ -202,21 +203,22 @@ def ece_test(y: Array, p: Array, rng: np.random.Generator) -> float:
 
 
 TAIL = 0.05
-INTERVALS = ("ECD, rows", "ECD, sums", "ECD, naive t", "T, rows", "T, sums")
+INTERVALS = ("ECD, rows", "ECD, sums", "ECD, naive t", "T, rows")
 
 
 def coverage_cell(cell: Cell, tick: Tick) -> Counts:
     """Count intervals that lie above the truth, and below it."""
-    data, rng = cell.generators()
+    data, _ = cell.generators()
     model, n, t = (cell.params[name] for name in ("predictions", "n", "T"))
     ecd = true_ecd(model, t)
     missed = {name: [0, 0] for name in INTERVALS}
     for _ in range(cell.replications):
         predictions = draw(model, n, t, data)
         summary = predictions.summary()
-        rows, sums = bounds(predictions, None, None, summary, rng), bounds_from_sums(summary)
-        found = [*(_ends(b, "interval") for b in (rows, sums)), _naive(predictions.score().excess)]
-        found += [_ends(b, "temperature") for b in (rows, sums)]
+        rows, level = Bounds(predictions.tally(bins=None)), 1.0 - 2.0 * TAIL
+        sums = interval_from_sums(summary, level)
+        found = [(i.low, i.high) for i in (rows.interval(level), sums)]
+        found += [_naive(predictions.score().excess), (rows.temperature(level).low, rows.temperature(level).high)]
         for name, (low, high) in zip(INTERVALS, found, strict=True):
             truth = ecd if name.startswith("ECD") else t
             slack = 1e-9 * (1.0 + abs(truth))
@@ -224,11 +226,6 @@ def coverage_cell(cell: Cell, tick: Tick) -> Counts:
             missed[name][1] += not high >= truth - slack
         tick()
     return {"missed": missed, "truth": ecd}
-
-
-def _ends(found: Bounds, name: str) -> tuple[float, float]:
-    interval = getattr(found, name)(1.0 - 2.0 * TAIL)
-    return interval.low, interval.high
 
 
 def _naive(excess: Array) -> tuple[float, float]:

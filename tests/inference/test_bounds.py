@@ -9,9 +9,8 @@ from scipy import special, stats
 
 import safecal
 from safecal import Predictions
-from safecal.inference.bounds import Bounds
-from safecal.inference.curves import Curve, score
-from safecal.inference.intervals import bounds_from_sums, inverse
+from safecal.inference.bounds import Bounds, inverse
+from safecal.inference.keyed import interval_from_sums
 from safecal.inference.law import Law, normal_score
 from safecal.inference.skewed import bent
 from safecal.tally import Tally
@@ -103,7 +102,7 @@ def test_bounds_from_sums_widen_with_the_level_and_hold_the_estimate() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(300)
     for predictions in (safecal.bernoulli(rng.random(300) < p, p), _constant(300, 2, 0.99)):
-        chain = [bounds_from_sums(predictions.summary()).interval(x) for x in (0.3, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999)]
+        chain = [interval_from_sums(predictions.summary(), x) for x in (0.3, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999)]
         assert all(i.low <= i.value <= i.high for i in chain)
         for inner, outer in itertools.pairwise(chain):
             assert outer.low <= inner.low + 1e-9
@@ -112,8 +111,8 @@ def test_bounds_from_sums_widen_with_the_level_and_hold_the_estimate() -> None:
 
 def test_an_impossible_outcome_makes_both_bounds_infinite() -> None:
     predictions = safecal.bernoulli([1, 0, 1], [0.0, 0.4, 0.7])
-    for found in (_bounds(predictions), bounds_from_sums(predictions.summary())):
-        assert (found.interval(0.9).low, found.interval(0.9).high) == (math.inf, math.inf)
+    for found in (_bounds(predictions).interval(0.9), interval_from_sums(predictions.summary(), 0.9)):
+        assert (found.low, found.high) == (math.inf, math.inf)
 
 
 def test_impossible_rows_of_weight_zero_do_not_count() -> None:
@@ -123,14 +122,12 @@ def test_impossible_rows_of_weight_zero_do_not_count() -> None:
 
 
 def test_from_sums_of_no_rows() -> None:
-    found = bounds_from_sums(safecal.Summary())
-    assert math.isnan(found.interval(0.9).high)
-    assert math.isnan(found.temperature(0.9).value)
+    assert math.isnan(interval_from_sums(safecal.Summary(), 0.9).high)
 
 
 def test_from_sums_of_extreme_rows() -> None:
     for y, p in (([0, 0, 1, 1, 1], [1 - 1e-9, 1 - 1e-16, 0.9, 0.9, 1e-300]), ([1, 0], [0.5 + 1e-12, 0.5 - 1e-9])):
-        found = bounds_from_sums(safecal.bernoulli(y, p).summary()).interval(0.95)
+        found = interval_from_sums(safecal.bernoulli(y, p).summary(), 0.95)
         assert found.low <= found.high
         assert math.isfinite(found.high)
 
@@ -139,7 +136,7 @@ def test_rows_and_sums_agree_where_surprises_are_many() -> None:
     rng = np.random.default_rng(2)
     p = rng.beta(2, 1, 5000)
     predictions = safecal.bernoulli(rng.random(5000) < p, p)
-    a, b = _bounds(predictions).interval(0.95), bounds_from_sums(predictions.summary()).interval(0.95)
+    a, b = _bounds(predictions).interval(0.95), interval_from_sums(predictions.summary(), 0.95)
     width = b.high - b.low
     assert abs(a.low - b.low) < 0.05 * width
     assert abs(a.high - b.high) < 0.05 * width
@@ -157,29 +154,7 @@ def test_the_temperature_of_an_inverse_temperature() -> None:
 
 
 def test_scores() -> None:
-    for found in (score, normal_score):
-        assert found(0.05) == pytest.approx(1.6448536)
-        assert found(0.5) == 0.0
-        assert math.isfinite(found(0.0))
-        assert math.isfinite(found(1.0))
-
-
-def test_a_curve_goes_through_its_points_and_is_monotone_between() -> None:
-    curve = Curve((0.0, 1.0, 2.0, 3.0), (0.0, 0.1, 0.5, 2.0))
-    for s, b in zip(curve.scores, curve.bounds, strict=True):
-        assert curve.at(float(special.ndtr(-s))) == pytest.approx(b, abs=1e-12)
-    grid = [curve.at(float(special.ndtr(-z))) for z in np.linspace(0, 3, 50)]
-    assert (np.diff(grid) >= 0.0).all()
-
-
-def test_a_curve_never_invents_what_lies_beyond_its_points() -> None:
-    curve = Curve((0.5, 1.0, 1.5), (0.0, 0.1, math.inf))
-    assert curve.at(0.4) == 0.0  # before the first point, the first
-    assert curve.at(1e-9) == math.inf  # after the last, the last
-    assert curve.at(float(special.ndtr(-1.2))) == math.inf  # between a number and infinity, infinity
-    assert Curve((0.0,), (0.3,)).at(1e-4) == 0.3
-    assert Curve((0.0, 10.0), (0.3, 0.9)).at(0.05) == 0.9  # too far apart to be interpolated: outward
-
-
-def test_a_curve_of_bounds_that_barely_differ() -> None:
-    assert Curve((0.0, 1.0, 2.0), (0.0, 5e-324, 1e-300)).at(0.1) <= 1e-300
+    assert normal_score(0.05) == pytest.approx(1.6448536)
+    assert normal_score(0.5) == 0.0
+    assert math.isfinite(normal_score(0.0))
+    assert math.isfinite(normal_score(1.0))

@@ -5,9 +5,8 @@ import pytest
 from models import LAWS, draw, error, true_ecd
 
 import safecal
-from safecal.inference.calibration import generator
-from safecal.inference.intervals import Bounds, bounds, bounds_from_sums
-from safecal.inference.keyed import bounds_by_key
+from safecal.inference.bounds import Bounds
+from safecal.inference.keyed import bounds_by_key, interval_from_sums
 from safecal.summary import as_sums
 from safecal.tabulate import by_group, tabulate
 
@@ -23,10 +22,10 @@ def _missed(law: str, temperature: float, n: int, repeats: int) -> dict[str, flo
     for _ in range(repeats):
         predictions = draw(law, rng, n, temperature)
         summary = predictions.summary()
-        found = bounds(predictions, None, None, summary, generator(rng))
+        found = Bounds(predictions.tally(bins=None))
         above["rows"] += truth > found.interval(LEVEL).high
         above["temperature"] += temperature > found.temperature(LEVEL).high
-        above["sums"] += truth > bounds_from_sums(summary).interval(LEVEL).high
+        above["sums"] += truth > interval_from_sums(summary, LEVEL).high
     return {name: count / repeats for name, count in above.items()}
 
 
@@ -48,11 +47,11 @@ def test_the_bounds_of_rare_events_are_those_of_near_certain_ones(temperature: f
     """What holds at p = .999 holds at p = .001: the classes change their names, and nothing else."""
     likely = draw("p = .999", np.random.default_rng(n), n, temperature)
     rare = safecal.bernoulli(~likely.happened, np.full(n, 0.001))
-    one, other = (bounds(p, None, None, p.summary(), np.random.default_rng(1)) for p in (likely, rare))
+    one, other = (Bounds(p.tally(bins=None)) for p in (likely, rare))
     for found in (Bounds.interval, Bounds.temperature):
         a, b = found(one, LEVEL), found(other, LEVEL)
         assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=1e-9)
-    a, b = (bounds_from_sums(p.summary()).interval(LEVEL) for p in (likely, rare))
+    a, b = (interval_from_sums(p.summary(), LEVEL) for p in (likely, rare))
     assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=1e-9)
 
 

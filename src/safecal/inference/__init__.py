@@ -1,9 +1,10 @@
 """How sure, how much: tests, intervals and the temperature the data ask for.
 
-``tempered``     the rows as an exponential family in the inverse temperature
-``tails``        tail probabilities from cumulants
-``saddlepoint``, ``enumeration``, ``surprises``   the law of the summed surprisal, three ways
-``calibration``  the test
-``evidence``, ``intervals``, ``curves``           bounds, at every level
-``results``      what is returned
+``law``            how the summed surprise is distributed under each temperature, and the bounds that follow
+``points``, ``nodes``, ``states``, ``clustered``   that law, from each kind of spectrum
+``lattice``, ``two_sizes``, ``enumeration``, ``tails``   its tails, where surprises are few and where they are many
+``bounds``, ``tested``, ``temperature``   intervals, the test and the temperature, read off a tally
+``keyed``          intervals of many bins or groups at once
+``calibration``, ``saddlepoint``, ``surprises``, ``tempered``   the same test, from rows
+``results``        what is returned
 """
