@@ -128,7 +128,24 @@ class Tally:
         by: ArrayLike | None,
         cluster: ArrayLike | None,
     ) -> Self:
-        """Sum rows whose weights were checked; those of one part of the rows may all be 0."""
+        """Sum rows whose weights were checked; those of one part of the rows may all be 0.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The rows.
+        plan : Plan or None
+            How they are binned.
+        weight : ndarray of shape (n,) or None
+            Checked weights.
+        by, cluster : array-like of shape (n,) or None
+            Groups and clusters, as in `of`.
+
+        Returns
+        -------
+        Tally
+            Their sums.
+        """
         splits = []
         if plan is not None and plan.bins is not None and plan.bin_on is not None:
             splits.append(by_bin(predictions, plan.bins, plan.bin_on))
