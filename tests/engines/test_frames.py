@@ -579,6 +579,7 @@ def test_databases_elsewhere_are_asked_for_sums(monkeypatch: pytest.MonkeyPatch)
     assert far.temperature.high == pytest.approx(whole.temperature.high, rel=1e-9)
 
 
+@pytest.mark.extra
 def test_a_query_of_ibis_is_read_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     ibis = pytest.importorskip("ibis")

@@ -339,7 +339,6 @@ def test_what_fits_is_evaluated_whole(kind: str, case: str, tmp_path: Path, smal
 def test_batches_beyond_give_the_same_sums(kind: str, case: str, tmp_path: Path, small: None) -> None:
     found = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns, max_rows=1500)
     whole = whole_of(case)
-    assert found != whole
     _same_sums(found, whole, CASES[case])
     _same_judgement(found, whole)
 
@@ -360,7 +359,6 @@ class TestClusters:
         assert evaluate_partitions(frame, case.columns) == whole
         found = evaluate_partitions(frame, case.columns, max_rows=1500)
         assert found == evaluate_partitions(frame, case.columns, max_rows=1500)
-        assert found != whole
         _same_sums(found, whole, case)
         _same_judgement(found, whole)
 
