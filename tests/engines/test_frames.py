@@ -567,6 +567,7 @@ def test_rows_of_this_machine_are_streamed(engine: Callable[[Any], Any], monkeyp
     assert bool(asked) == (type(frame).__module__.startswith("pyspark"))
 
 
+@pytest.mark.extra
 def test_databases_elsewhere_are_asked_for_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(frames_module, "express", lambda *given: asked.append(given) or express(*given))
