@@ -1286,9 +1286,12 @@ CASES: list[Case] = [
     ),
     (
         "a temperature from sums, with weights",
-        lambda: safecal.implied_temperature(safecal.bernoulli(Y, P).summary(), sample_weight=[1.0] * 4),
+        lambda: safecal.implied_temperature(safecal.bernoulli(Y, P).tally(), sample_weight=[1.0] * 4),
         OptionError,
-        ("`source` must be rows, not sums, for clusters or weights.\n\nHint: pass the predictions themselves."),
+        (
+            "`source` must be rows, not sums, for clusters or weights.\n\n"
+            "Hint: give them to the tally: `predictions.tally(cluster=..., sample_weight=...)`."
+        ),
     ),
     (
         "a level of 95",

@@ -129,7 +129,13 @@ CLIPLESS = (torchmetrics,)
 
 
 @pytest.mark.parametrize(
-    ("door", "name"), [(d, name) for d in DOORS for name, c in CASES.items() if c.clip is None or d not in CLIPLESS]
+    ("door", "name"),
+    [
+        pytest.param(d, name, marks=pytest.mark.extra if d is torchmetrics else ())
+        for d in DOORS
+        for name, c in CASES.items()
+        if c.clip is None or d not in CLIPLESS
+    ],
 )
 def test_every_door_counts_the_same_rows(
     door: Callable[..., Evaluation], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,7 @@ import safecal
 from safecal.inference.bounds import Bounds
 from safecal.inference.nodes import NodesLaw
 from safecal.inference.points import PointsLaw
-from safecal.inference.tested import test_of as tested
+from safecal.inference.tested import tally_test as tested
 from safecal.tally import Tally
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))

@@ -210,6 +210,10 @@ class Calibration(Metric):  # type: ignore[misc]
         return self._table(self._all_states()["sums"])
 
     def _table(self, sums: FloatArray) -> Table:
+        if np.isnan(sums).any():
+            rule = "must have seen only rows that have an answer"
+            hint = "with `validate_args=True` the batch that has another is refused, and its row named."
+            raise fail(MissingValueError, "metric", rule, got="NaN", hint=hint)
         name = "probability" if self.family == "bernoulli" else "confidence"
         return Table(name, bin_keys(self.bins), summary_columns(sums), self.bins, self.family != "bernoulli")
 
@@ -233,10 +237,6 @@ class Calibration(Metric):  # type: ignore[misc]
         """
         states = self._all_states()
         table = self._table(states["sums"])
-        if np.isnan(states["sums"]).any():
-            rule = "must have seen only rows that have an answer"
-            hint = "with `validate_args=True` the batch that has another is refused, and its row named."
-            raise fail(MissingValueError, "metric", rule, got="NaN", hint=hint)
         least = -float(special.lambertw((self.classes - 1) / math.e).real)
         found, spread = spectrum(states)
         return Tally(
