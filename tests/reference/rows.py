@@ -66,22 +66,17 @@ class Rows:
         density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
         return float(special.ndtr(-r)) + density * correction, float(special.ndtr(r)) - density * correction
 
-    def listed(self, beta: float, digits: int = 10) -> tuple[float, float]:
-        """Return both tails by convolving rows one after another; values that agree to some digits are one."""
-        law = {0.0: 1.0}
-        for sizes, w in zip(self.sizes, self.weight, strict=True):
-            odds = np.exp(-beta * sizes)
-            one = [(0.0, 1.0 / (1.0 + odds.sum()))]
-            one += [(float(w * x), float(o / (1.0 + odds.sum()))) for x, o in zip(sizes, odds, strict=True) if o > 0.0]
-            new: dict[float, float] = {}
-            for value, mass in law.items():
-                for x, p in one:
-                    key = round(value + x, digits)
-                    new[key] = new.get(key, 0.0) + mass * p
-            law = new
-        slack = 10.0 ** (2 - digits) * len(self.sizes)
-        upper = math.fsum(p for value, p in law.items() if value >= self.seen - slack)
-        return upper, math.fsum(p for value, p in law.items() if value <= self.seen + slack)
+    def listed(self, beta: float) -> tuple[float, float]:
+        """Return both tails by listing every value of the sum; two classes, of which few rows or few values differ."""
+        values, mass = np.zeros(1), np.ones(1)
+        pairs, count = np.unique(np.stack([self.sizes[:, 0], self.weight], axis=1), axis=0, return_counts=True)
+        for (x, w), n in zip(pairs, count, strict=True):
+            k = np.arange(n + 1)
+            values = np.add.outer(values, k * (w * x)).ravel()
+            mass = np.multiply.outer(mass, stats.binom.pmf(k, n, special.expit(-beta * x))).ravel()
+            values, mass = values[mass > 1e-18], mass[mass > 1e-18]
+        slack = 1e-9 * max(1.0, self.seen)
+        return float(mass[values >= self.seen - slack].sum()), float(mass[values <= self.seen + slack].sum())
 
     def drawn(self, beta: float, draws: int, seed: int = 0) -> tuple[float, float]:
         """Return both tails by drawing the outcomes of all rows; two classes only."""

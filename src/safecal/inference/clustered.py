@@ -24,9 +24,9 @@ class ClusteredLaw(Law):
     def __init__(self, law: Law, clusters: Clusters) -> None:
         self._law = law
         columns = clusters.columns
-        self._seen = columns.excess + columns.expected[1]
-        self._expected = columns.expected
-        super().__init__(law.seen, law.mass, law.one)
+        self._seen = (columns.excess + columns.expected[1]) / law.unit
+        self._expected = columns.expected / law.unit
+        super().__init__(law.seen, law.mass, law.one, law.unit)
 
     @property
     def method(self) -> str:

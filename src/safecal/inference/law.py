@@ -53,14 +53,15 @@ def normal_score(probability: float) -> float:
 class Law(ABC):
     """The summed surprise that was seen, and how it would be distributed under each beta."""
 
-    __slots__ = ("_beta", "mass", "one", "seen")
+    __slots__ = ("_beta", "mass", "one", "seen", "unit")
 
     seen: float  # the sum, weighted
     mass: float  # sum of the weights
     one: Tilt  # at beta = 1
+    unit: float  # of the weights
 
-    def __init__(self, seen: float, mass: float, one: Tilt) -> None:
-        self.seen, self.mass, self.one = seen, mass, one
+    def __init__(self, seen: float, mass: float, one: Tilt, unit: float = 1.0) -> None:
+        self.seen, self.mass, self.one, self.unit = seen, mass, one, unit
         self._beta: float | None = None
 
     @abstractmethod

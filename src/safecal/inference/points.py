@@ -59,7 +59,7 @@ class PointsLaw(Law):
         one = self.at(1.0)
         surprised = points.wrong & (points.L > 0.0)
         seen = float(self._nw[surprised] @ points.L[surprised]) if clipped else excess / unit + one.mean
-        super().__init__(max(seen, 1e-300) if surprised.any() else 0.0, mass / unit, one)
+        super().__init__(max(seen, 1e-300) if surprised.any() else 0.0, mass / unit, one, unit)
 
     def at(self, beta: float) -> Tilt:
         L, w = self.points.L, self.points.w

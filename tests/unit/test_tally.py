@@ -1,0 +1,128 @@
+"""A Tally merges, has an identity, makes the round trip, and holds no row."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import special
+
+import safecal
+from safecal import Evaluation, Limits, Predictions, Tally
+from safecal.errors import EmptyError, MergeError, RangeError, WeightError
+from safecal.plan import Plan
+
+
+def _two_classes(rows: slice, n: int = 900) -> Predictions:
+    rng = np.random.default_rng(1)
+    z = rng.normal(0, 2, n)
+    y = rng.random(n) < special.expit(z / 1.2)
+    return safecal.bernoulli(y[rows], logits=z[rows])
+
+
+def _classes(rows: slice, n: int = 900) -> Predictions:
+    rng = np.random.default_rng(2)
+    z = rng.normal(0, 2, (n, 4))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return safecal.categorical(y[rows], logits=1.2 * z[rows])
+
+
+def _states(rows: slice, n: int = 900) -> Predictions:
+    x = np.random.default_rng(3).normal(0, 1.1, (n, 2))
+    return safecal.gaussian(x[rows], np.zeros_like(x[rows]), std=1.0)
+
+
+FAMILIES = {"two classes": _two_classes, "four classes": _classes, "states": _states}
+EVERY = slice(None)
+PARTS = (slice(0, 100), slice(100, 101), slice(101, 640), slice(640, None))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_parts_in_any_order_give_the_answers_of_all_rows(name: str, weighted: bool) -> None:
+    w, groups, clusters = np.random.default_rng(4).uniform(0.5, 2, 900), np.arange(900) % 3, np.arange(900) // 15
+
+    def tally(rows: slice) -> Tally:
+        predictions = FAMILIES[name](rows)
+        return Tally.of(
+            predictions,
+            Plan.of(predictions),
+            sample_weight=w[rows] if weighted else None,
+            by=groups[rows],
+            cluster=clusters[rows] if name == "states" else None,
+        )
+
+    whole = Evaluation.of(tally(EVERY))
+    for order in (PARTS, PARTS[::-1]):
+        found = Evaluation.of(sum(map(tally, order)))
+        assert found.verdict.decision == whole.verdict.decision
+        assert found.groups is not None
+        assert whole.groups is not None
+        assert found.groups.keys == whole.groups.keys
+        for a, b in ((found.interval, whole.interval), (found.temperature, whole.temperature)):
+            assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), rel=1e-8)
+        assert found.test.p_value == pytest.approx(whole.test.p_value, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_empty_tally_is_an_identity(name: str) -> None:
+    tally = FAMILIES[name](EVERY).tally()
+    assert Tally() + tally == tally == tally + Tally()
+    assert sum([tally]) == tally
+    assert pickle.loads(pickle.dumps(tally)) == tally
+    assert tally != FAMILIES[name](slice(1, None)).tally()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_document_gives_the_same_answers_and_holds_no_row_and_no_name(name: str) -> None:
+    patients = np.array([f"patient-{k // 9}" for k in range(900)])
+    tally = FAMILIES[name](EVERY).tally(cluster=patients)
+    text = json.dumps(tally.to_dict(), allow_nan=False)
+    again = Tally.from_dict(json.loads(text))
+    assert again == tally
+    assert Evaluation.of(again).temperature == Evaluation.of(tally).temperature
+    assert "patient" not in text
+    with pytest.raises(MergeError, match="clusters must have names to be merged"):
+        again + again
+
+
+def test_what_does_not_belong_together_does_not_merge() -> None:
+    two, four = _two_classes(EVERY), _classes(EVERY)
+    for a, b in (
+        (two.tally(), four.tally()),
+        (two.tally(), two.tally(sample_weight=np.ones(900))),
+        (two.tally(), two.tally(by=np.arange(900) % 2)),
+        (two.tally(bins=5), two.tally(bins=10)),
+    ):
+        with pytest.raises(MergeError):
+            a + b
+    with pytest.raises(TypeError):
+        two.tally() + 1
+
+
+def test_sums_of_nothing_are_refused() -> None:
+    with pytest.raises(EmptyError, match="must hold at least one row"):
+        Evaluation.of(Tally())
+    nothing = Tally.of_checked(_two_classes(EVERY), None, np.zeros(900), None, None)
+    with pytest.raises(WeightError, match="must not be all zero"):
+        Evaluation.of(nothing)
+
+
+def test_limits_are_checked_when_they_are_set() -> None:
+    assert Limits() == Limits(0.1, 1.5, 0.95)
+    for bad in ({"threshold": 0.0}, {"max_temperature": -1.0}, {"level": 1.0}):
+        with pytest.raises(RangeError):
+            Limits(**bad)
+
+
+def test_the_verdict_is_computed_once() -> None:
+    found = _two_classes(EVERY).evaluate()
+    assert found.verdict is found.verdict
+
+
+def test_auto_bins_are_ten_for_classifiers_and_none_for_states() -> None:
+    plan = Plan.of(_two_classes(EVERY))
+    assert plan.bins is not None
+    assert (len(plan.bins), plan.bin_on) == (10, "probability")
+    assert Plan.of(_states(EVERY)) == Plan()
+    assert Plan.of(_states(EVERY), strategy="quantile").bins is not None
