@@ -144,15 +144,22 @@ def judge(
     average = _decide(ecd, temperature, limit, max_temperature)
     places = [place for table in tables for place in _places(table, limit, level)]
     decision = _in_places(average, places, clustered)
-    if decision == SAFE and certain:
+    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy
+    # Logits so large that no temperature lets them fail: that they did not is no evidence.
+    beyond = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
+    if decision == SAFE and (certain or beyond):
         decision = UNDETERMINED
     undecided = average == decision == UNDETERMINED
     needed = _rows_needed(summary, ecd, temperature, limit, max_temperature) if undecided else None
-    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy
     reason = _reason(average, summary, ecd, temperature, limit, max_temperature, what)
     if certain and decision == UNDETERMINED and not places:
         needed = None
         reason = certain_reason(certain, summary.n, round(math.exp(tally.most_entropy)))
+    elif beyond and decision == UNDETERMINED and not places:
+        needed, reason = (
+            None,
+            "its predictions are all but certain, and no number of rows can show that they should be.",
+        )
     if places and average != UNSAFE:
         reason = _local_reason(average, places, limit, level, clustered)
     if needed is not None:

@@ -126,6 +126,15 @@ def test_certainty_is_never_safe(certain: int) -> None:
     assert safecal.evaluate(y, logits=np.where(p == 1.0, 1.0, 4.0) * logits).verdict.decision == UNSAFE
 
 
+@pytest.mark.parametrize("size", [1e9, 1e300])
+def test_logits_beyond_every_temperature_are_not_safe(size: float) -> None:
+    two = safecal.evaluate([1, 0] * 500, logits=[size, -size] * 500).verdict
+    three = safecal.evaluate([0, 1] * 200, logits=[[size, 0.0, 0.0], [0.0, size, 0.0]] * 200).verdict
+    for verdict in (two, three):
+        assert verdict.decision == UNDETERMINED
+        assert "no number of rows can show" in verdict.reason
+
+
 def test_certainty_does_not_hide_over_confidence() -> None:
     y, logits = _calibrated(3000, 5)
     p = special.expit(4 * logits)
