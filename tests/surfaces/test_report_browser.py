@@ -207,7 +207,7 @@ def test_what_comes_from_the_data_stays_text(visit: Open) -> None:
         drawn = page.locator("svg[aria-labelledby^=groups] text").all_text_contents()
         assert any(text.startswith('"><img src=x') for text in drawn)
         document = page.evaluate("JSON.parse(document.getElementById('evaluation').textContent)")
-        assert {row["key"] for row in document["groups"]["rows"]} >= set(HOSTILE[:5])
+        assert {row["key"] for row in document["tally"]["groups"]["rows"]} >= set(HOSTILE[:5])
 
 
 def test_no_other_script_runs(browser: Any, folder: Path) -> None:
