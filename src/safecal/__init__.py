@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from .front_door import evaluate
     from .histogram import Histogram
     from .inference.calibration import calibration_test
+    from .inference.local import Local, Range
+    from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.temperature import implied_temperature
     from .limits import Limits
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .paired import compare
+    from .places import Place
     from .profile import Profile
     from .recalibrate.temperature import SafeTemperature, Temperature
     from .reliability import Reliability, assess_reliability
@@ -47,10 +50,14 @@ _HOMES = {
     "Difference": "comparison",
     "Evaluation": "evaluation",
     "Histogram": "histogram",
-    "Limits": "limits",
     "Interval": "inference.results",
+    "Limits": "limits",
+    "Local": "inference.local",
+    "Mistakes": "inference.mistakes",
+    "Place": "places",
     "Predictions": "families.predictions",
     "Profile": "profile",
+    "Range": "inference.local",
     "Reliability": "reliability",
     "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
@@ -91,10 +98,14 @@ __all__ = [
     "Difference",
     "Evaluation",
     "Histogram",
-    "Limits",
     "Interval",
+    "Limits",
+    "Local",
+    "Mistakes",
+    "Place",
     "Predictions",
     "Profile",
+    "Range",
     "Reliability",
     "SafeTemperature",
     "SafecalError",

@@ -17,6 +17,7 @@ from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
 from .errors import MergeError, ShapeError
 from .families.predictions import Predictions, possible_weight
 from .histogram import Histogram, counted, of_points
+from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
 from .scored import Scored
 from .summary import COLUMN, Summary, added_up, completed, summed
@@ -61,6 +62,8 @@ class Tally:
         What tests, temperatures and bounds need beside the sums; Gaussian states need nothing.
     spread : Histogram or None
         How the excess is spread, where the spectrum does not tell.
+    ordered : Ordered or None
+        Sums by cell of the predictions in their order, where the spectrum does not tell.
     n_certain : int
         Rows that give some outcome a probability of exactly 0.
 
@@ -84,6 +87,7 @@ class Tally:
     clusters: Clusters | None = None
     spectrum: Spectrum | None = None
     spread: Histogram | None = None
+    ordered: Ordered | None = None
     n_certain: int = 0
 
     @classmethod
@@ -170,6 +174,7 @@ class Tally:
             None if found.clusters is None else Clusters(keys, found.clusters),
             found.spectrum,
             None if found.cells is None else Histogram.of(found.cells),
+            found.ordered,
             found.certain,
         )
 
@@ -190,6 +195,13 @@ class Tally:
         if points is None:
             return Histogram() if self.spread is None else self.spread
         return of_points(points, self.summary.weight - self.summary.weight_impossible)
+
+    @property
+    def orders(self) -> list[Order]:
+        """Cells of the predictions in their order; none where there is no order."""
+        if isinstance(self.spectrum, Cells | WeightedCells):
+            return [order_of_cells(self.spectrum)]
+        return [] if self.ordered is None else self.ordered.orders()
 
     def in_order(self) -> Self:
         """Put the groups in the order of their keys, where they have one."""
@@ -226,6 +238,7 @@ class Tally:
             _limited(_both(self.clusters, other.clusters, "clusters"), "cluster"),
             _both(self.spectrum, other.spectrum, "spectrum"),
             _both(self.spread, other.spread, "spread"),
+            _both(self.ordered, other.ordered, "cells in order"),
             self.n_certain + other.n_certain,
         )
 
@@ -270,6 +283,7 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "clusters": Clusters.from_dict,
     "spectrum": _read_spectrum,
     "spread": Histogram.from_dict,
+    "ordered": Ordered.from_dict,
 }
 
 
@@ -300,6 +314,7 @@ class _Block(NamedTuple):
     certain: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
+    ordered: Ordered | None
     clusters: Part | None
 
 
@@ -311,17 +326,16 @@ class _Swept:
     certain: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
+    ordered: Ordered | None
     clusters: FloatArray | None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
-        if first:
-            self.spectrum, self.cells = new.spectrum, new.cells
-        else:
-            self.spectrum = None if self.spectrum is None or new.spectrum is None else self.spectrum + new.spectrum
-            self.cells = None if self.cells is None or new.cells is None else self.cells + new.cells
+        for name in ("spectrum", "cells", "ordered"):
+            a, b = getattr(self, name), getattr(new, name)
+            setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clusters is not None and new.clusters is not None:
             self.clusters[new.clusters.keys] += new.clusters.sums
 
@@ -334,7 +348,7 @@ def _swept(
         return _scored(predictions, splits, rows, weight, codes, clusters) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, None)
+    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, None, None)
     if codes is not None:
         total.clusters = np.zeros((clusters, 3 + len(NEAR)))
     for k, new in enumerate(in_order(one, predictions)):
@@ -369,7 +383,7 @@ def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weigh
         parts.append(Part(keys, completed(sums.by_key)))
         if found is None:
             assert sums.spectrum is not None
-            found = _Block(parts, sums.certain, Cells(sums.spectrum), None, None)
+            found = _Block(parts, sums.certain, Cells(sums.spectrum), None, None, None)
     return found
 
 
@@ -382,14 +396,19 @@ def _scored(
     clusters: int,
 ) -> _Block:
     """Sum a block by its scored rows."""
-    scored, w, (spectrum, near) = predictions.scored_with_spectrum(rows, weight)
+    scored, w, (spectrum, near, order) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     grouped = None
     if codes is not None:
         keys, index, size = occurring(codes[rows], clusters)
         grouped = Part(keys, _cluster_sums(scored, w, near, index, size))
-    return _Block(parts, predictions.certain(rows), spectrum, cells, grouped)
+    ordered = None
+    if order is not None:
+        found, index = np.unique(order, return_inverse=True)
+        on = "confidence" if predictions.discrete else "spread"
+        ordered = Ordered(on, found, summed(scored, w, index, len(found)))
+    return _Block(parts, predictions.certain(rows), spectrum, cells, ordered, grouped)
 
 
 def _cluster_sums(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..engines.batches import evaluate_batches
 from ..evaluation import Evaluation
 from ..verdict import SAFE, UNSAFE
+from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .reader import Reader, in_options
 from .readings import choose
@@ -31,11 +32,9 @@ def run(options: argparse.Namespace) -> int:
         bins=options.bins,
         bin_on=options.bin_on,
         strategy=options.strategy,
-        threshold=options.threshold,
-        max_temperature=options.max_temperature,
-        level=options.level,
         max_rows=options.max_rows,
         once=source.once,
+        **limit_options(options),
     )
     if options.gate:
         options.decided = GATE.get(found.verdict.decision, UNDETERMINED)

@@ -157,11 +157,22 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
 
 def _limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("verdict")
-    group.add_argument("--threshold", type=float, default=0.1, help="largest ECD that is safe, in nat (default 0.1)")
+    numbers = {
+        "--threshold": ("X", 0.1, "largest ECD that is safe on average and in a group, in nat a dimension"),
+        "--max-temperature": ("T", 1.5, "largest temperature that is safe"),
+        "--max-ratio": ("X", 3.0, "most mistakes that are safe, for each one announced"),
+        "--local-threshold": ("X", 0.2, "largest ECD that is safe in a range of the predictions, in nat a dimension"),
+        "--min-share": ("X", 0.05, "smallest share of the rows that is a range"),
+        "--level": ("X", 0.95, "of the intervals"),
+    }
+    for name, (metavar, default, about) in numbers.items():
+        group.add_argument(name, type=float, default=default, metavar=metavar, help=f"{about} (default {default:g})")
     group.add_argument(
-        "--max-temperature", type=float, default=1.5, metavar="T", help="largest temperature that is safe (default 1.5)"
+        "--rule",
+        choices=("everywhere", "average"),
+        default="everywhere",
+        help="`average` judges all rows together and looks at no place: the rule of safecal 0.1",
     )
-    group.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
 
 
 def _bins(parser: argparse.ArgumentParser) -> None:

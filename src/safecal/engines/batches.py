@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import chain
+from typing import Unpack
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..front_door import evaluate_predictions
-from ..limits import Limits
+from ..limits import LimitOptions, Limits
 from ..plan import Plan
 from ..tally import MAX_KEYS, Tally
 from .batch import Batch, join_batches
@@ -38,11 +39,9 @@ def evaluate_batches(
     bins: int | Bins | None = 10,
     bin_on: str | None = None,
     strategy: str = "uniform",
-    threshold: float = 0.1,
-    max_temperature: float = 1.5,
-    level: float = 0.95,
     max_rows: int = MAX_ROWS,
     once: bool = False,
+    **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate rows that come in batches.
 
@@ -57,12 +56,12 @@ def evaluate_batches(
     strategy : {"uniform", "quantile"}, default "uniform"
         Bins of equal width, or of about equally many rows. Beyond ``max_rows`` the edges of the latter are right to a
         millionth of the range.
-    threshold, max_temperature, level : float
-        As in `evaluate`.
     max_rows : int, default 1_000_000
         Rows that are held in memory.
     once : bool, default False
         Whether the batches can be read only once.
+    **limits
+        ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
     Returns
     -------
@@ -82,7 +81,7 @@ def evaluate_batches(
     >>> evaluate_batches(days, once=True).verdict.decision
     'SAFE'
     """
-    limits = Limits(threshold, max_temperature, level)
+    checked = Limits(**limits)
     stream = iter(batches())
     held = _hold(stream, max_rows)
     rest = next(stream, None)
@@ -96,9 +95,7 @@ def evaluate_batches(
             by=whole.by,
             cluster=whole.cluster,
             sample_weight=whole.weight,
-            threshold=threshold,
-            max_temperature=max_temperature,
-            level=level,
+            **limits,
         )
     whole_stream = chain(held, [rest], stream)
     if bins is not None and strategy == "quantile" and not isinstance(bins, Bins):
@@ -111,7 +108,7 @@ def evaluate_batches(
         whole_stream = chain(batches())
     else:
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
-    return Evaluation.of(tally_batches(whole_stream, plan), limits)
+    return Evaluation.of(tally_batches(whole_stream, plan), checked)
 
 
 def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:

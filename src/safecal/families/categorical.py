@@ -14,6 +14,7 @@ from .._checks.row_sums import row_sums
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.nodes import NODES, node_rows
+from .._kernels.order import confidence_cells
 from .._sums.clusters import NEAR
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
@@ -124,22 +125,24 @@ class Categorical(Predictions):
             return Predictions.scored_with_spectrum(self, rows, weight)  # `super` does not know a class with slots
         scored = self._columns(found, rows)
         w = None if weight is None else block(weight, rows)
-        return scored, w, self._spectral(found.nodes, scored, w)
+        return scored, w, self._spectral(found.nodes, scored, w, found.top)
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         assert isinstance(rows, slice)
         step = self._chunk
         parts = [node_rows(self.gaps(slice(i, min(i + step, rows.stop)))) for i in range(rows.start, rows.stop, step)]
-        return self._spectral(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2), scored, weight)
+        found = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        return self._spectral(found, scored, weight, self.values[rows].argmax(axis=1))
 
-    def _spectral(self, found: FloatArray, scored: Scored, weight: FloatArray | None) -> Spectral:
+    def _spectral(self, found: FloatArray, scored: Scored, weight: FloatArray | None, top: IndexArray) -> Spectral:
         assert scored.surprisal is not None
         assert scored.confidence is not None
         assert scored.correct is not None
         # An outcome as likely as the most likely one is no surprise either.
         above = ~scored.correct & (scored.surprisal > -np.log(scored.confidence) * (1.0 + 1e-9)) & ~scored.impossible
         near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
-        return Spectral(Nodes.of(found, possible_weight(scored, weight), int(above.sum())), near)
+        order = confidence_cells(scored.confidence, top, self.classes)
+        return Spectral(Nodes.of(found, possible_weight(scored, weight), int(above.sum())), near, order)
 
     def certain(self, rows: Rows) -> int:
         if not self.infinite or self.clip is not None:

@@ -17,6 +17,7 @@ from .._checks.states import (
     triangular_factor,
 )
 from .._kernels import gaussian as kernel
+from .._kernels.order import spread_cells
 from .._sums.clusters import NEAR
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
@@ -117,7 +118,9 @@ class Gaussian(Predictions):
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         # The sums say it all: half of NEES is a gamma variable, whatever the covariance.
         half = np.full(len(scored), 0.5 * self.dimension)
-        return Spectral(None, np.stack([half / beta for beta in NEAR]))
+        assert scored.entropy is not None
+        order = spread_cells(scored.entropy, self.dimension)
+        return Spectral(None, np.stack([half / beta for beta in NEAR]), order)
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"

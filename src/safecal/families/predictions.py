@@ -14,6 +14,7 @@ from .._checks.columns import weights, whole_number
 from .._checks.message import fail, show
 from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
+from .._kernels.order import spread_cells
 from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR
 from .._sums.nodes import Nodes
@@ -45,10 +46,14 @@ class Cumulants(NamedTuple):
 
 
 class Spectral(NamedTuple):
-    """The spectrum of some rows, where there is one, and the surprise expected of each at ``NEAR``, ``(3, n)``."""
+    """The spectrum of some rows, where there is one, and the surprise expected of each at ``NEAR``, ``(3, n)``.
+
+    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell.
+    """
 
     spectrum: Cells | WeightedCells | Nodes | None
     near: FloatArray | None
+    order: IndexArray | None = None
 
 
 # beta, one for all rows or one a row -> the cumulants at it
@@ -292,13 +297,14 @@ class Predictions(ABC):
         Spectral
             By default the log-partition at fixed nodes, as far as it exists.
         """
+        order = None if scored.entropy is None else spread_cells(scored.entropy, self.dimension)
         if scored.surprisal is None:
-            return Spectral(None, None)
+            return Spectral(None, None, order)
         assert isinstance(rows, slice)
         try:
             partition = self._partition(rows)
         except UnavailableError:
-            return Spectral(None, None)
+            return Spectral(None, None, order)
         found = np.full((len(NODES), 4, len(scored)), np.nan)
         for k, beta in enumerate(NODES):
             try:
@@ -308,7 +314,7 @@ class Predictions(ABC):
         w = possible_weight(scored, weight)
         surprises = len(scored) - int(scored.impossible.sum())
         near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
-        return Spectral(Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False), near)
+        return Spectral(Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False), near, order)
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
         """Score some rows, and cut out their weights.

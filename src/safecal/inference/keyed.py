@@ -25,7 +25,7 @@ from .results import Interval
 from .skewed import FEW
 from .tails import pearson3_quantiles
 
-__all__ = ["bounds_by_key", "interval_from_sums", "intervals_from_sums", "intervals_together", "lows_together"]
+__all__ = ["bounds_by_key", "interval_from_sums", "intervals_from_sums", "intervals_together", "lows_by_key"]
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
 _MANY = 1e6  # expected surprises from which a Poisson law is a normal one
@@ -44,9 +44,8 @@ def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArra
     return low, high
 
 
-def lows_together(sums: FloatArray, level: float) -> FloatArray:
-    """Return the lower ends of `intervals_together` alone, as an array."""
-    alpha = _each(sums, level)
+def lows_by_key(sums: FloatArray, alpha: float) -> FloatArray:
+    """Return the lower bounds of `bounds_by_key` alone."""
     low = np.empty(len(sums))
     for rows in _blocks(len(sums)):
         low[rows] = _Keys.of(sums[rows], alpha).low()

@@ -51,8 +51,8 @@ class PointsLaw(Law):
         far = points.L > _FARTHEST
         clipped = bool((far & points.wrong).any())
         near = points.wrong | ~far
-        L, w = np.minimum(points.L[near], _FARTHEST), points.w[near] / unit
-        points = Points(L, w, points.n[near], points.wrong[near], points.positive[near])
+        points = points.take(near)
+        points = points._replace(L=np.minimum(points.L, _FARTHEST), w=points.w / unit)
         self.points = points
         self.weighted = not bool((points.w == 1.0).all())
         self._nw = points.n * points.w
