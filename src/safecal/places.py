@@ -126,15 +126,18 @@ class Place:
 
 def range_places(local: Local, limits: Limits) -> list[Place]:
     """Return ranges that are over-confident beyond the limit, or suspected to be, the worst first; no row is in two."""
-    found = [(r, limits.local_threshold * r.dimensions) for r in local]
-    beyond = [(r, limit) for r, limit in found if r.ecd.low > limit or (r.at_least > 0.0 and r.ecd.value > limit)]
-    beyond.sort(key=lambda pair: (pair[0].ecd.low <= pair[1], -pair[0].ecd.low / pair[1]))
+    limit = limits.local_threshold * local.column("dimensions")
+    low = local.column("ecd_low")
+    degree = _degree(low, local.column("at_least") > 0.0, local.column("ecd"), limit)
+    beyond = np.flatnonzero(degree)
+    beyond = beyond[np.lexsort((-(low / limit)[beyond], -degree[beyond]))]
     kept: list[Range] = []
     places = []
-    for r, limit in beyond:
-        if not any(_meet(r, other) for other in kept):
-            kept.append(r)
-            places.append(_of_range(r, limit))
+    for k in beyond.tolist():
+        found = local[k]
+        if not any(_meet(found, other) for other in kept):
+            kept.append(found)
+            places.append(_of_range(found, float(limit[k])))
     return places
 
 

@@ -103,7 +103,7 @@ def test_states_that_are_too_sure_where_they_are_sharp(rng: np.random.Generator)
 
 
 def test_states_of_one_spread_have_no_ranges(rng: np.random.Generator) -> None:
-    assert safecal.gaussian(rng.normal(size=300), np.zeros(300), std=1.0).evaluate().local.ranges == ()
+    assert safecal.gaussian(rng.normal(size=300), np.zeros(300), std=1.0).evaluate().local.on == ""
 
 
 # Groups that were named

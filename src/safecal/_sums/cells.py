@@ -1,7 +1,7 @@
 """The spectrum of two-class rows: what tests, temperatures and bounds need of them. Spectra merge with ``+``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
@@ -52,6 +52,7 @@ class Cells:
     """
 
     moments: FloatArray
+    _points: Points | None = field(default=None, init=False)
 
     def __add__(self, other: object) -> Self:
         return type(self)(self.moments + other.moments) if isinstance(other, Cells) else NotImplemented
@@ -66,6 +67,12 @@ class Cells:
 
     def points(self) -> Points:
         """Return two points for each cell, or one where its rows are all alike."""
+        if self._points is None:
+            object.__setattr__(self, "_points", self._make_points())
+        assert self._points is not None
+        return self._points
+
+    def _make_points(self) -> Points:
         cell, wrong, positive = np.nonzero(self.moments[..., 0])
         n, d1, d2, d3 = self.moments[cell, wrong, positive].T
         mean = d1 / n

@@ -171,7 +171,7 @@ def _limits(parser: argparse.ArgumentParser) -> None:
         "--rule",
         choices=("everywhere", "average"),
         default="everywhere",
-        help="`average` judges all rows together and looks at no place: the rule of safecal 0.1",
+        help="`average` judges all rows together and looks at no place: the earlier rule",
     )
 
 

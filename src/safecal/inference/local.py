@@ -15,19 +15,22 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._types import FloatArray
-from ..errors import MissingExtraError
+from .._types import FloatArray, IndexArray
+from ..errors import DocumentError, MissingExtraError
 from ..ordered import Order
 from ..summary import COLUMN
 from ..tally import Tally
-from .keyed import bounds_by_key, lows_by_key
+from .keyed import firm_and_weak_bounds
 from .results import Interval
 
 __all__ = ["SHOWN", "SUSPECTED", "Local", "Range", "cuts", "dimensions"]
 
 _HALVINGS = 4  # to sixteenths
 SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
-_NUMBERS = ("low", "high", "share", "predicted", "observed", "at_least", "dimensions")
+_NUMBERS = (
+    "label", "low", "high", "n", "share", "predicted", "observed", "dimensions", "ecd", "ecd_low", "ecd_high",
+    "at_least",
+)  # fmt: skip
 
 
 @final
@@ -70,31 +73,23 @@ class Range:
     at_least: float
     dimensions: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        numbers = {name: documents.number(getattr(self, name)) for name in _NUMBERS}
-        return {"on": self.on, "label": self.label, "n": self.n, **numbers, "ecd": self.ecd.to_dict()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        numbers = {name: math.nan if content[name] is None else float(content[name]) for name in _NUMBERS}
-        ecd = Interval.from_dict(content["ecd"])
-        return cls(on=content["on"], label=content["label"], n=int(content["n"]), ecd=ecd, **numbers)
-
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Local:
-    """ECD in ranges of the predictions, with bounds that hold together.
+    """ECD in ranges of the predictions, with bounds that hold together: a sequence of `Range`.
+
+    Ranges stand in the order of the predictions, shorter ones after longer ones. There are none where predictions have
+    no order, or are all alike.
 
     Attributes
     ----------
-    ranges : tuple of Range
-        In the order of the predictions, shorter ones after longer ones; empty where predictions have no order, or are
-        all alike.
+    on : str
+        What the predictions are ordered by: ``"probability"``, ``"confidence"`` or ``"spread"``; empty without ranges.
+    numbers : ndarray of shape (ranges, 12)
+        What is known of each range, in the order of the attributes of a `Range` that are numbers.
     error : float
-        Probability that some lower bound misses at most; it is shared equally among the ranges.
+        Probability that some lower bound misses, at most; it is shared equally among the ranges.
     min_share : float
         Smallest share of the rows that a range may hold.
 
@@ -105,13 +100,13 @@ class Local:
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(0, 2, 5000)
     >>> happened = rng.random(5000) < 1 / (1 + np.exp(1 - z))  # less often than predicted
-    >>> local = safecal.evaluate(happened, logits=z).local
-    >>> worst = local.worst
+    >>> worst = safecal.evaluate(happened, logits=z).local.worst
     >>> round(worst.low, 2), round(worst.high, 2), round(worst.predicted, 2), round(worst.observed, 2)
-    (0.65, 0.88, 0.78, 0.57)
+    (0.65, 0.91, 0.79, 0.59)
     """
 
-    ranges: tuple[Range, ...]
+    on: str
+    numbers: FloatArray
     error: float
     min_share: float
 
@@ -136,25 +131,80 @@ class Local:
         error = SHOWN * (1.0 - level)
         orders = tally.orders
         total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
-        pieces = [(order, first, last) for order in orders for first, last in cuts(order, total, min_share)]
+        pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
         if not pieces:
-            return cls((), error, min_share)
-        sums = np.stack([_added(order.sums, first, last) for order, first, last in pieces])
-        alpha = error / len(pieces)
-        low, high = bounds_by_key(sums, alpha)
-        bounds = np.stack([low, high, lows_by_key(sums, alpha * SUSPECTED / SHOWN)])
-        return cls(tuple(_ranges(pieces, sums, bounds, total, 1.0 - 2.0 * alpha)), error, min_share)
+            return cls("", np.zeros((0, len(_NUMBERS))), error, min_share)
+        sums = np.concatenate([_added(order.sums, ends) for order, ends in pieces])
+        alpha = error / len(sums)
+        bounds = firm_and_weak_bounds(sums, alpha, alpha * SUSPECTED / SHOWN)
+        labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
+        low = [order.low[ends[:, 0]] for order, ends in pieces]
+        high = [order.high[ends[:, 1] - 1] for order, ends in pieces]
+        columns = (*(np.concatenate(x) for x in (labels, low, high)), *_known(sums, orders[0].on, total), *bounds)
+        return cls(orders[0].on, np.stack(columns, axis=1), error, min_share)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: int) -> Range:
+        label, low, high, n, share, predicted, observed, many, ecd, *bounds = self.numbers[place].tolist()
+        least, most, at_least = bounds
+        level = 1.0 - 2.0 * self.error / len(self)
+        return Range(
+            self.on, None if math.isnan(label) else int(label), low, high, round(n), share, predicted, observed,
+            Interval(ecd, least, most, level, "skewness-corrected t, from cells"), at_least, many,
+        )  # fmt: skip
+
+    def __iter__(self) -> Iterator[Range]:
+        return (self[k] for k in range(len(self)))
+
+    def column(self, name: str) -> FloatArray:
+        """Return a number of every range, by its name.
+
+        Parameters
+        ----------
+        name : str
+            ``"label"``, ``"low"``, ``"high"``, ``"n"``, ``"share"``, ``"predicted"``, ``"observed"``,
+            ``"dimensions"``, ``"ecd"``, ``"ecd_low"``, ``"ecd_high"`` or ``"at_least"``.
+
+        Returns
+        -------
+        ndarray of shape (ranges,)
+            One number each; NaN for the label of ranges over all classes.
+        """
+        return self.numbers[:, _NUMBERS.index(name)]
 
     @property
     def worst(self) -> Range | None:
-        """The range whose ECD has the largest lower bound; None where there are no ranges."""
-        return max(self.ranges, key=lambda r: r.ecd.low - r.dimensions * 1e-12, default=None)
+        """The range whose ECD has the largest lower bound, in dimensions; None where there are no ranges."""
+        if not len(self):
+            return None
+        return self[int(np.argmax(self.column("ecd_low") / self.column("dimensions")))]
 
-    def __len__(self) -> int:
-        return len(self.ranges)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Local):
+            return NotImplemented
+        same = (self.on, self.error, self.min_share) == (other.on, other.error, other.min_share)
+        return same and np.array_equal(self.numbers, other.numbers, equal_nan=True)
 
-    def __iter__(self) -> Iterator[Range]:
-        return iter(self.ranges)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Local({len(self)} ranges of {self.on}; the worst: {self.worst})" if len(self) else "Local(no ranges)"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the ranges as dictionaries, for any table.
+
+        Returns
+        -------
+        list of dict
+            With the keys that `column` names, and ``on``.
+        """
+        found = [{"on": self.on, **dict(zip(_NUMBERS, row, strict=True))} for row in self.numbers.tolist()]
+        for row in found:
+            row["label"] = None if math.isnan(row["label"]) else int(row["label"])
+            row["n"] = round(row["n"])
+        return found
 
     def to_frame(self) -> Any:
         """Return the ranges as a pandas DataFrame, one row each.
@@ -162,7 +212,7 @@ class Local:
         Returns
         -------
         pandas.DataFrame
-            With the columns on, label, low, high, n, share, predicted, observed, ecd, ecd_low and ecd_high.
+            With the columns of `to_rows`.
         """
         try:
             import pandas as pd
@@ -171,23 +221,25 @@ class Local:
             raise MissingExtraError(f"`to_frame` needs pandas.\n\nHint: {hint}") from error
         return pd.DataFrame(self.to_rows())
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return the ranges as dictionaries, for any table."""
-        names = ("on", "label", "low", "high", "n", "share", "predicted", "observed")
-        ends = ({"ecd": r.ecd.value, "ecd_low": r.ecd.low, "ecd_high": r.ecd.high} for r in self.ranges)
-        return [{name: getattr(r, name) for name in names} | more for r, more in zip(self.ranges, ends, strict=True)]
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        ranges = [r.to_dict() for r in self.ranges]
-        return documents.document("local", {"ranges": ranges, "error": self.error, "min_share": self.min_share})
+        ranges = [{name: documents.number(x) for name, x in row.items()} for row in self._plain()]
+        content = {"on": self.on, "ranges": ranges, "error": self.error, "min_share": self.min_share}
+        return documents.document("local", content)
+
+    def _plain(self) -> Iterator[dict[str, float]]:
+        return (dict(zip(_NUMBERS, row, strict=True)) for row in self.numbers.tolist())
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("local", document, ("ranges", "error", "min_share"))
-        ranges = tuple(Range.from_dict(r) for r in content["ranges"])
-        return cls(ranges, float(content["error"]), float(content["min_share"]))
+        content = documents.body("local", document, ("on", "ranges", "error", "min_share"))
+        try:
+            rows = [[math.nan if r[name] is None else float(r[name]) for name in _NUMBERS] for r in content["ranges"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DocumentError("`document` must hold ranges; this one is damaged.") from error
+        numbers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_NUMBERS))
+        return cls(str(content["on"]), numbers, float(content["error"]), float(content["min_share"]))
 
 
 def dimensions(varentropy: FloatArray | float, weight: FloatArray | float) -> FloatArray:
@@ -196,24 +248,27 @@ def dimensions(varentropy: FloatArray | float, weight: FloatArray | float) -> Fl
         return np.asarray(np.fmax(1.0, 2.0 * np.asarray(varentropy) / np.asarray(weight)))
 
 
-def cuts(order: Order, total: float, min_share: float) -> list[tuple[int, int]]:
+def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     """Cut cells into ranges: the first cell and the one after the last of each. Those of a class may hold all of it."""
     weight = order.sums[:, COLUMN["weight"]]
     before = np.concatenate([[0.0], np.cumsum(weight)])
+    places = _nearest(before, before[-1] * _FRACTIONS)
     found: dict[tuple[int, int], None] = {}
     whole = (0, len(weight))
     if order.label is not None:
         found[whole] = None
     for halving in range(1, _HALVINGS + 1):
-        steps = 2**halving
-        places = _nearest(before, before[-1] * np.arange(2 * steps + 1) / (2 * steps))
-        for shift in (0, 1):
-            ends = places[shift::2]
-            found |= dict.fromkeys(pairwise(ends))
-    least = min_share * total * (1.0 - 1e-9)
+        step = len(_FRACTIONS) // 2**halving
+        for shift in (0, step // 2):
+            found |= dict.fromkeys(pairwise(places[shift::step]))
     if order.label is None:
         found.pop(whole, None)
-    return [(a, b) for a, b in found if b > a and before[b] - before[a] >= least]
+    ends = np.array(list(found), dtype=np.intp).reshape(-1, 2)
+    enough = before[ends[:, 1]] - before[ends[:, 0]] >= min_share * total * (1.0 - 1e-9)
+    return np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
+
+
+_FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
 
 
 def _nearest(before: FloatArray, wanted: FloatArray) -> list[int]:
@@ -223,41 +278,23 @@ def _nearest(before: FloatArray, wanted: FloatArray) -> list[int]:
     return [int(x) for x in np.where(nearer, after - 1, after)]
 
 
-def _added(sums: FloatArray, first: int, last: int) -> FloatArray:
+def _added(sums: FloatArray, ends: IndexArray) -> FloatArray:
+    """Add up the cells of each range."""
+    padded = np.concatenate([sums, np.zeros((1, sums.shape[1]))])
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(sums[first:last].sum(axis=0))
+        return np.asarray(np.add.reduceat(padded, ends.ravel(), axis=0)[::2])
 
 
-def _ranges(
-    pieces: list[tuple[Order, int, int]],
-    sums: FloatArray,
-    bounds: FloatArray,
-    total: float,
-    level: float,
-) -> Iterator[Range]:
+def _known(sums: FloatArray, on: str, total: float) -> tuple[FloatArray, ...]:
+    """Return rows, share, predicted, observed, dimensions and ECD of each range."""
+
     def column(name: str) -> FloatArray:
         return sums[:, COLUMN[name]]
 
     weight = column("weight")
     possible = weight - column("weight_impossible")
+    said, done = ("predicted", "observed") if on == "probability" else ("confidence", "correct")
     with np.errstate(invalid="ignore", divide="ignore"):
         ecd = np.where(column("weight_impossible") > 0.0, math.inf, column("sum_excess") / possible)
-        means = {name: column(f"sum_{name}") / weight for name in ("predicted", "observed", "confidence", "correct")}
-    many = dimensions(column("sum_varentropy"), possible)
-    low, high, at_least = bounds
-    for k, (order, first, last) in enumerate(pieces):
-        names = ("predicted", "observed") if order.on == "probability" else ("confidence", "correct")
-        predicted, observed = (float(means[name][k]) for name in names)
-        yield Range(
-            order.on,
-            order.label,
-            float(order.low[first]),
-            float(order.high[last - 1]),
-            int(column("n")[k]),
-            float(weight[k] / total),
-            predicted,
-            observed,
-            Interval(float(ecd[k]), float(low[k]), float(high[k]), level, "skewness-corrected t, from cells"),
-            float(at_least[k]),
-            float(many[k]),
-        )
+        means = column(f"sum_{said}") / weight, column(f"sum_{done}") / weight
+    return column("n"), weight / total, *means, dimensions(column("sum_varentropy"), possible), ecd
