@@ -121,6 +121,9 @@ def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Ge
 
 
 _LAW = 128  # gaps that a sparse bin can show, around the expected one
+_ANGLES = 2.0 * math.pi * np.arange(_LAW // 2 + 1) / _LAW
+_TURNS, _SINES = 1.0 - np.cos(_ANGLES), np.sin(_ANGLES)
+_VANISHED = 36.0  # minus the logarithm of what is as good as nothing
 _FEW_VALUES = 20_000  # of a sum over bins, which are listed
 _GRID = 4096  # steps of the law of a sum over bins
 _MANY = 6  # bins from which a sum of normal gaps is a shifted gamma variable
@@ -166,10 +169,13 @@ def _transformed(p: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the absolute gaps that tosses can give, and their probabilities, by a Fourier transform of their law."""
     expected = float(p @ n)
     base = math.floor(expected) - _LAW // 2
-    angle = 2.0 * math.pi * np.arange(_LAW // 2 + 1) / _LAW
+    seen = _TURNS * float(n @ (p * (1.0 - p))) <= _VANISHED  # beyond, the transform is 0 to all digits
+    angle, real, imaginary = _ANGLES[seen], 1.0 - np.multiply.outer(_TURNS[seen], p), np.multiply.outer(_SINES[seen], p)
+    # In real numbers: NumPy takes logarithms of complex ones slowly, and their products on threads.
     with np.errstate(divide="ignore"):  # a chance of one half has no mass at half a turn
-        phase = np.log1p(np.multiply.outer(np.exp(1j * angle) - 1.0, p)) @ n - 1j * angle * base
-    mass = np.maximum(np.fft.irfft(np.exp(phase).conj(), _LAW), 0.0)
+        size = 0.5 * (np.log(real * real + imaginary * imaginary) @ n)
+    phase = np.arctan2(imaginary, real) @ n - angle * base
+    mass = np.maximum(np.fft.irfft(np.exp(size) * np.exp(-1j * phase), _LAW), 0.0)
     mass[mass < 1e-12] = 0.0  # rounding, which would lie far out
     return np.abs(base + np.arange(_LAW) - expected), mass / mass.sum()
 
@@ -192,15 +198,15 @@ def _convolved(normal: FloatArray, sparse: list[tuple[FloatArray, FloatArray]], 
     """Return the quantile of a sum of absolute gaps, on a grid from 0 to ``most``."""
     step = most / _GRID
     edges = step * (np.arange(_GRID + 1) - 0.5)
-    law = np.ones(_GRID + 1, dtype=np.complex128)  # of twice as many steps, so that nothing comes round
+    law = np.ones(_GRID // 2 + 1, dtype=np.complex128)  # beyond ``most`` there is nothing that could come round
     for spread in normal.tolist():
-        law *= np.fft.rfft(np.diff(special.erf(np.maximum(edges, 0.0) / (spread * math.sqrt(2.0)))), 2 * _GRID)
+        law *= np.fft.rfft(np.diff(special.erf(np.maximum(edges, 0.0) / (spread * math.sqrt(2.0)))))
     for sizes, mass in sparse:
         place = np.minimum(sizes / step, _GRID - 2.0)
         low = np.floor(place).astype(np.intp)
         part = place - low
         cells = np.bincount(low, weights=mass * (1.0 - part), minlength=_GRID)
         cells += np.bincount(low + 1, weights=mass * part, minlength=_GRID)
-        law *= np.fft.rfft(cells, 2 * _GRID)
+        law *= np.fft.rfft(cells)
     below = np.cumsum(np.fft.irfft(law))
     return step * float(np.searchsorted(below, _QUANTILE * below[-1]))
