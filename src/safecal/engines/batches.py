@@ -23,7 +23,6 @@ from ..plan import Plan
 from ..tally import MAX_KEYS, Tally
 from .batch import Batch, join_batches
 from .pairs import in_pairs
-from .quantiles import count
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
 
@@ -102,6 +101,8 @@ def evaluate_batches(
         if once:
             hint = "save the rows to a file first, or leave out the strategy."
             raise fail(OptionError, "strategy", 'cannot be "quantile" for rows that can be read only once', hint=hint)
+        from .quantiles import count  # here, since most evaluations need none
+
         grid = count(whole_stream, bin_on)
         assert grid is not None
         plan = Plan(*grid.bins(bins))
