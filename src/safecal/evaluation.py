@@ -102,8 +102,8 @@ class Evaluation:
         limits : Limits, optional
             The limits of the verdict, and the level of its intervals.
         rows : Predictions, optional
-            The rows, where they are at hand, for what sums do not tell: the reliability of weighted rows and of more
-            than two classes, and the exact test of few such rows. They are not kept.
+            The rows, where they are at hand, for what sums do not tell: the reliability of weighted rows, and the exact
+            test of few rows of more than two classes. They are not kept.
         sample_weight : array-like of shape (n,), optional
             Their weights.
         rng : numpy.random.Generator or int, optional
@@ -129,13 +129,13 @@ class Evaluation:
         if tally.clusters is not None and len(tally.clusters) < 2:
             raise one_cluster(len(tally.clusters))
         tally = tally.in_order()
-        source = generator(rng)
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         reliability = reliability_of(tally)
         test = tally_test(tally, bounds.law)
-        if rows is not None and rows.discrete and (tally.weighted or tally.points is None):
-            if tally.bins is not None and tally.bins.bins is not None:
+        if rows is not None and rows.discrete:
+            source = generator(rng) if reliability is None or tally.n <= _FEW else None
+            if reliability is None and tally.bins is not None and tally.bins.bins is not None:
                 reliability = assess_reliability(
                     rows, bins=tally.bins.bins, bin_on=tally.bins.name, sample_weight=sample_weight, rng=source
                 )

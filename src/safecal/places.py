@@ -55,6 +55,16 @@ class Place:
         What ``predicted`` and the ends of a range are of.
     low, high : float
         The ends of a range; NaN for groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> right = np.arange(2000) % 10 < np.where(np.arange(2000) < 1000, 9, 6)
+    >>> verdict = safecal.evaluate(right, np.full(2000, 0.9), by=np.repeat(["east", "west"], 1000)).verdict
+    >>> place = verdict.where[0]
+    >>> place.name, place.n, round(place.predicted, 2), round(place.observed, 2), place.shown
+    ('group west', 1000, 0.9, 0.6, True)
     """
 
     type: str

@@ -10,6 +10,7 @@ import numpy as np
 from . import documents
 from ._checks.columns import cluster_codes, weights
 from ._checks.message import fail
+from ._kernels.cells import top_moments
 from ._sums.cells import Cells, Points, WeightedCells
 from ._sums.clusters import NEAR, Clusters
 from ._sums.nodes import Nodes
@@ -64,6 +65,8 @@ class Tally:
         How the excess is spread, where the spectrum does not tell.
     ordered : Ordered or None
         Sums by cell of the predictions in their order, where the spectrum does not tell.
+    top : Cells or None
+        More than two classes without weights: their likeliest class, happened or not, as if these were two outcomes.
     n_certain : int
         Rows that give some outcome a probability of exactly 0.
 
@@ -88,6 +91,7 @@ class Tally:
     spectrum: Spectrum | None = None
     spread: Histogram | None = None
     ordered: Ordered | None = None
+    top: Cells | None = None
     n_certain: int = 0
 
     @classmethod
@@ -175,6 +179,7 @@ class Tally:
             found.spectrum,
             None if found.cells is None else Histogram.of(found.cells),
             found.ordered,
+            found.top,
             found.certain,
         )
 
@@ -239,6 +244,7 @@ class Tally:
             _both(self.spectrum, other.spectrum, "spectrum"),
             _both(self.spread, other.spread, "spread"),
             _both(self.ordered, other.ordered, "cells in order"),
+            _both(self.top, other.top, "cells of the likeliest class"),
             self.n_certain + other.n_certain,
         )
 
@@ -284,6 +290,7 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "spectrum": _read_spectrum,
     "spread": Histogram.from_dict,
     "ordered": Ordered.from_dict,
+    "top": Cells.from_dict,
 }
 
 
@@ -315,6 +322,7 @@ class _Block(NamedTuple):
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
     ordered: Ordered | None
+    top: Cells | None
     clusters: Part | None
 
 
@@ -327,13 +335,14 @@ class _Swept:
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
     ordered: Ordered | None
+    top: Cells | None
     clusters: FloatArray | None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
-        for name in ("spectrum", "cells", "ordered"):
+        for name in ("spectrum", "cells", "ordered", "top"):
             a, b = getattr(self, name), getattr(new, name)
             setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clusters is not None and new.clusters is not None:
@@ -348,7 +357,7 @@ def _swept(
         return _scored(predictions, splits, rows, weight, codes, clusters) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, None, None)
+    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, None, None, None)
     if codes is not None:
         total.clusters = np.zeros((clusters, 3 + len(NEAR)))
     for k, new in enumerate(in_order(one, predictions)):
@@ -383,7 +392,7 @@ def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weigh
         parts.append(Part(keys, completed(sums.by_key)))
         if found is None:
             assert sums.spectrum is not None
-            found = _Block(parts, sums.certain, Cells(sums.spectrum), None, None, None)
+            found = _Block(parts, sums.certain, Cells(sums.spectrum), None, None, None, None)
     return found
 
 
@@ -408,7 +417,10 @@ def _scored(
         found, index = np.unique(order, return_inverse=True)
         on = "confidence" if predictions.discrete else "spread"
         ordered = Ordered(on, found, summed(scored, w, index, len(found)))
-    return _Block(parts, predictions.certain(rows), spectrum, cells, ordered, grouped)
+    top = None
+    if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
+        top = Cells(top_moments(scored.confidence, scored.correct))
+    return _Block(parts, predictions.certain(rows), spectrum, cells, ordered, top, grouped)
 
 
 def _cluster_sums(

@@ -59,6 +59,13 @@ class Range:
         A lower bound on it that is less firm: where it is above 0, over-confidence may be suspected.
     dimensions : float
         Two nats of varentropy each, at least one: what limits in nats a dimension are multiplied by.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> local = safecal.evaluate([0, 1] * 500, [0.2, 0.6] * 500).local
+    >>> [(r.n, round(r.predicted, 2), round(r.observed, 2), round(r.ecd.value, 3)) for r in local]
+    [(500, 0.2, 0.0, -0.277), (500, 0.6, 1.0, -0.162)]
     """
 
     on: str

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..._checks.message import fail, show
+from ..._sums.cells import Cells
 from ..._types import FloatArray
 from ...bins import Bins
 from ...engines.torch.tensors import load_torch
@@ -248,6 +249,7 @@ class Calibration(Metric):  # type: ignore[misc]
             spectrum=found,
             spread=spread,
             ordered=ordered(states),
+            top=Cells(states["top"]) if "top" in states else None,
             n_certain=certain(states["sums"]),
         )
 
@@ -262,7 +264,7 @@ class Calibration(Metric):  # type: ignore[misc]
         Returns
         -------
         Evaluation
-            That of `safecal.evaluate` on all rows; for more than two classes ``reliability`` is None.
+            That of `safecal.evaluate` on all rows.
         """
         checked = Limits(**limits)
         tally = self.tally()

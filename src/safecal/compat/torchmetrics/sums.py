@@ -69,7 +69,7 @@ def shapes(family: str, bins: int, classes: int) -> dict[str, tuple[int, ...]]:
     if family == "bernoulli":
         return by_bin | {"cells": (CELLS, 2, 2, 4)}
     cells = CONFIDENCES * (classes if classes <= BY_CLASS else 1)
-    ordered = {"ordered": (cells, len(NAMES))}
+    ordered = {"ordered": (cells, len(NAMES)), "top": (CELLS, 2, 2, 4)}
     return by_bin | {"nodes": (len(NODES), 4), "surprises": (), "spread": (SPREAD_CELLS, 2)} | ordered
 
 
@@ -98,6 +98,7 @@ def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
         "surprises": (columns.more.surprised & possible).sum(dtype=torch.float64),
         "spread": _by_key([possible, e], _spread_cells(torch, e), SPREAD_CELLS),
         "ordered": _by_key(parts, *_order_cells(columns)),
+        "top": _top_cells(columns, counted, rulers.centres),
     }
 
 
@@ -110,6 +111,15 @@ def _odds_cells(odds: Odds, inside: Any, wrong: Any, centres: Any) -> Any:
     square = torch.where(cell == CELLS - 1, 0.0, d)  # squares of the last cell may overflow
     parts = [inside, d, square * square, square * square * square]
     return _by_key(parts, 4 * cell + 2 * wrong + odds.positive, 4 * CELLS).reshape(CELLS, 2, 2, 4)
+
+
+def _top_cells(columns: Columns, counted: Any, centres: Any) -> Any:
+    """Sum rows of K classes by the log-odds of their likeliest class, as `top_moments` does."""
+    positive = columns.confidence >= 0.5
+    log_odds = (columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()).abs()
+    inside = counted & log_odds.isfinite()
+    wrong = positive != columns.correct
+    return _odds_cells(Odds(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
 
 
 def _node_sums(more: Gaps, possible: Any) -> Any:
