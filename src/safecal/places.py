@@ -83,6 +83,11 @@ class Place:
     low: float
     high: float
 
+    def __post_init__(self) -> None:
+        for name in _NUMBERS:  # one NaN, so that equal places are equal
+            if math.isnan(getattr(self, name)):
+                object.__setattr__(self, name, math.nan)
+
     @property
     def label(self) -> str:
         """The name as a sentence can hold it: printable, on one line, not too long."""

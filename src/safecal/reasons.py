@@ -176,7 +176,7 @@ def local_reason(average: str, reason: str, places: Sequence[Place], level: floa
     named = shown or list(places)
     text = "; ".join(map(str, named[:_NAMED])) + (f"; and in {len(named) - _NAMED} more" if len(named) > _NAMED else "")
     if average == _UNSAFE:
-        return f"{reason} {'Worst' if shown else 'Perhaps worst'}: {named[0]}."
+        return f"{reason} Worst: {named[0]}." if shown else reason
     start = {
         _SAFE: "its confidence is right on average, but not everywhere",
         _UNDETERMINED: "on average the data cannot tell, but in places it is over-confident",

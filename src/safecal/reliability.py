@@ -198,7 +198,7 @@ def reliability_of(tally: Tally) -> Reliability | None:
         # Only its sum matters, which the points know better than their pieces.
         happened = points.wrong != points.positive
         exact = points.n[happened] @ special.expit(np.where(points.positive, points.L, -points.L)[happened])
-        exact += float(rows.sum() - points.n.sum())
+        exact += float(observed.sum() - points.n[happened].sum())  # those that are certain, and right
         product *= float(exact) / max(float(product.sum()), 1e-300)
         residual2 = observed + predicted2 - 2.0 * product
     sums = Sums(rows, predicted, observed, predicted2, product, residual2, noise, noise)
@@ -207,7 +207,10 @@ def reliability_of(tally: Tally) -> Reliability | None:
     top = 1.0 - m
     ece = float(np.abs(observed - predicted).sum()) / tally.n
     lead = top - m
-    score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + tally.summary.n_impossible * two
+    missed = float(tally.summary.n_impossible)
+    if not two:  # those that are certain, and wrong
+        missed = float((rows - observed).sum() - points.n[points.wrong == points.positive].sum())
+    score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + missed
     test = _spiegelhalter(score, float(points.n @ (top * m * lead * lead)), tally.n)
     return Reliability(tally.n, ece, expected / tally.n, quantile / tally.n, *_murphy(sums), test)
 

@@ -69,6 +69,8 @@ class Tally:
         More than two classes without weights: their likeliest class, happened or not, as if these were two outcomes.
     n_certain : int
         Rows that give some outcome a probability of exactly 0.
+    decimals : int
+        To how many decimals predictions were rounded, where some are certain; else 0.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Tally:
     ordered: Ordered | None = None
     top: Cells | None = None
     n_certain: int = 0
+    decimals: int = 0
 
     @classmethod
     def of(
@@ -181,6 +184,7 @@ class Tally:
             found.ordered,
             found.top,
             found.certain,
+            found.decimals,
         )
 
     @property
@@ -246,6 +250,7 @@ class Tally:
             _both(self.ordered, other.ordered, "cells in order"),
             _both(self.top, other.top, "cells of the likeliest class"),
             self.n_certain + other.n_certain,
+            max(self.decimals, other.decimals),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -256,9 +261,7 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document. It holds sums, no row, and no name of a cluster."""
-        content: dict[str, Any] = {
-            name: getattr(self, name) for name in ("family", "dimension", "weighted", "n_certain")
-        }
+        content: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
         content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
         for name in _PARTS:
             part = getattr(self, name)
@@ -268,9 +271,10 @@ class Tally:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        names = ("family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain", *_PARTS)
-        content = documents.body("tally", document, names)
-        values: dict[str, Any] = {name: content[name] for name in ("family", "dimension", "weighted", "n_certain")}
+        content = documents.body("tally", document, (*_PLAIN, "most_entropy", "least_excess", *_PARTS))
+        values: dict[str, Any] = {
+            name: content[name] for name in ("family", "dimension", "weighted", "n_certain", "decimals")
+        }
         values |= {name: float(content[name]) for name in ("most_entropy", "least_excess")}
         for name, read in _PARTS.items():
             values[name] = None if content[name] is None else read(content[name])
@@ -282,6 +286,7 @@ def _read_spectrum(document: Any) -> Spectrum:
     return _SPECTRA.get(str(kind), Cells).from_dict(document)
 
 
+_PLAIN = ("family", "dimension", "weighted", "n_certain", "decimals")
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "summary": Summary.from_dict,
     "bins": Table.from_dict,
@@ -319,6 +324,7 @@ class _Block(NamedTuple):
 
     parts: list[Part]
     certain: int
+    decimals: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
     ordered: Ordered | None
@@ -332,6 +338,7 @@ class _Swept:
 
     sums: list[FloatArray]
     certain: int
+    decimals: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
     ordered: Ordered | None
@@ -342,6 +349,7 @@ class _Swept:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
+        self.decimals = max(self.decimals, new.decimals)
         for name in ("spectrum", "cells", "ordered", "top"):
             a, b = getattr(self, name), getattr(new, name)
             setattr(self, name, b if first else None if a is None or b is None else a + b)
@@ -357,7 +365,7 @@ def _swept(
         return _scored(predictions, splits, rows, weight, codes, clusters) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, None, None, None)
+    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, 0, None, None, None, None, None)
     if codes is not None:
         total.clusters = np.zeros((clusters, 3 + len(NEAR)))
     for k, new in enumerate(in_order(one, predictions)):
@@ -392,7 +400,8 @@ def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weigh
         parts.append(Part(keys, completed(sums.by_key)))
         if found is None:
             assert sums.spectrum is not None
-            found = _Block(parts, sums.certain, Cells(sums.spectrum), None, None, None, None)
+            decimals = predictions.decimals(rows) if sums.certain else 0
+            found = _Block(parts, sums.certain, decimals, Cells(sums.spectrum), None, None, None, None)
     return found
 
 
@@ -420,7 +429,9 @@ def _scored(
     top = None
     if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
         top = Cells(top_moments(scored.confidence, scored.correct))
-    return _Block(parts, predictions.certain(rows), spectrum, cells, ordered, top, grouped)
+    certain = predictions.certain(rows)
+    decimals = predictions.decimals(rows) if certain else 0
+    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, grouped)
 
 
 def _cluster_sums(

@@ -205,7 +205,8 @@ def judge(
         needed = None
         reason = "its predictions are all but certain, and no number of rows can show that they should be."
         if certain:
-            reason = certain_reason(certain, summary.n, round(math.exp(tally.most_entropy)))
+            classes = round(math.exp(tally.most_entropy))
+            reason = certain_reason(certain, summary.n, classes, tally.decimals)
     if places:
         reason = local_reason(on_average, reason, places, limits.level, clustered)
     if needed is not None:

@@ -18,6 +18,7 @@ from .._kernels.order import confidence_cells
 from .._sums.clusters import NEAR
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
+from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
@@ -143,6 +144,9 @@ class Categorical(Predictions):
         near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
         order = confidence_cells(scored.confidence, top, self.classes)
         return Spectral(Nodes.of(found, possible_weight(scored, weight), int(above.sum())), near, order)
+
+    def decimals(self, rows: Rows) -> int:
+        return 0 if self.logits or self.clip is not None else decimals_of(self.values[rows])
 
     def certain(self, rows: Rows) -> int:
         if not self.infinite or self.clip is not None:

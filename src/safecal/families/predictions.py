@@ -201,6 +201,21 @@ class Predictions(ABC):
         """
         return 0
 
+    def decimals(self, rows: Rows) -> int:
+        """Tell to how many decimals the probabilities of some rows were rounded.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            Which rows, or their numbers.
+
+        Returns
+        -------
+        int
+            0 where they were not, or where there are none.
+        """
+        return 0
+
     def quick_sums(
         self,
         rows: slice,
