@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._versions import show_versions
+    from .baseline import Baseline
     from .bins import Bins
     from .comparison import Comparison, Difference
     from .consistency import Consistency, assess_consistency
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "Baseline": "baseline",
     "Bins": "bins",
     "Comparison": "comparison",
     "Consistency": "consistency",
@@ -92,6 +94,7 @@ _HOMES = {
 _MODULES = ("errors", "testing")
 
 __all__ = [
+    "Baseline",
     "Bins",
     "Comparison",
     "Consistency",

@@ -224,4 +224,9 @@ def _output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
     group.add_argument("--report", metavar="FILE", help="write a page that explains everything: one HTML file")
     group.add_argument("--plot", metavar="FILE", help="draw the dashboard: .svg, .png or .pdf")
-    group.add_argument("--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED")
+    group.add_argument(
+        "--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline"
+    )
+    group.add_argument(
+        "--baseline", metavar="JSON", help="an earlier `--json` document: say whether this model is worse than that one"
+    )
