@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -17,7 +17,16 @@ from .limits import Limits
 from .summary import COLUMN
 from .table import Table
 
-__all__ = ["Place", "group_places", "in_percent", "range_places", "worst_first"]
+__all__ = [
+    "JudgedGroups",
+    "Place",
+    "between",
+    "group_places",
+    "in_percent",
+    "judge_groups",
+    "range_places",
+    "worst_first",
+]
 
 _SCALES = 2  # ways in which a group may be beyond its limits
 _NUMBERS = ("share", "predicted", "observed", "limit", "seen", "announced", "low", "high")
@@ -94,6 +103,14 @@ class Place:
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in self.name).replace("`", "'")
         return text if len(text) <= 40 else text[:37] + "..."
 
+    @property
+    def brief(self) -> str:
+        """The name in a few words, for a column of a table."""
+        if self.type == "group":
+            return self.label
+        of_class = self.name.partition(", ")[2].removesuffix(" predicted")
+        return between(self.on, self.low, self.high) + (f", {of_class}" if of_class else "")
+
     def __str__(self) -> str:
         return f"{self.where} ({self._rows}; {self._bound})"
 
@@ -106,11 +123,11 @@ class Place:
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type == "group":
             return f"in {self.label} it is surer than it should be"
-        between, cases = f"{_end(100.0 * self.low)} to {_end(100.0 * self.high)} %", in_percent(self.observed)
+        said, cases = between(self.on, self.low, self.high), in_percent(self.observed)
         if self.on == "probability":
-            return f"where it says {between}, it happens in {cases} of the cases"
+            return f"where it {said}, it happens in {cases} of the cases"
         of_class = self.name.partition(", ")[2]
-        return f"where it is {between} sure{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
+        return f"where it is {said}{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
 
     @property
     def _rows(self) -> str:
@@ -165,17 +182,40 @@ def _meet(a: Range, b: Range) -> bool:
 def _of_range(r: Range, limit: float) -> Place:
     of_class = "" if r.label is None else f", class {r.label} predicted"
     unit = "standard deviation" if r.on == "spread" else r.on
-    name = f"{unit} {_end(r.low)} to {_end(r.high)}{of_class}"
+    name = f"{unit} {_ends(r.low, r.high)}{of_class}"
     return Place(
         "range", name, r.ecd.low > limit, "ecd", limit, r.n, r.share, r.predicted, r.observed, r.ecd,
         math.nan, math.nan, r.on, r.low, r.high,
     )  # fmt: skip
 
 
-def group_places(groups: Table | None, limits: Limits, weighted: bool) -> list[Place]:
-    """Return the groups that are over-confident beyond a limit, or suspected to be; the worst first."""
-    if groups is None:
-        return []
+class JudgedGroups(NamedTuple):
+    """What is known of each group: bounds that hold for all of them together, limits, and what is beyond them.
+
+    ``by_ecd`` and ``by_mistakes`` are 2 where a limit is exceeded, 1 where that is suspected, else 0.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    limit: FloatArray  # of ECD
+    level: float  # of each interval
+    seen: FloatArray
+    announced: FloatArray
+    by_ecd: IndexArray
+    by_mistakes: IndexArray
+
+    @property
+    def degree(self) -> IndexArray:
+        """The larger of both."""
+        return np.maximum(self.by_ecd, self.by_mistakes)
+
+    def interval(self, ecd: float, k: int) -> Interval:
+        """Return the ECD of a group with its bounds."""
+        return Interval(ecd, float(self.low[k]), float(self.high[k]), self.level, "from sums")
+
+
+def judge_groups(groups: Table, limits: Limits, weighted: bool) -> JudgedGroups:
+    """Bound every group, and hold it to its own limits."""
     sums = groups.sums
     count = max(int(np.count_nonzero(groups.n)), 1)
     alpha = SHOWN * (1.0 - limits.level) / count / _SCALES
@@ -183,35 +223,41 @@ def group_places(groups: Table | None, limits: Limits, weighted: bool) -> list[P
     at_least = lows_by_key(sums, alpha * SUSPECTED / SHOWN)
     possible = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
     limit = limits.threshold * dimensions(sums[:, COLUMN["sum_varentropy"]], possible)
-    ecd = groups.ecd
     seen, announced = mistakes_by_key(sums)
     least = np.zeros(len(groups)) if weighted else ratio_bounds(seen, seen, announced, alpha)[0]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = seen / announced
-    by_ecd = _degree(low, at_least > 0.0, ecd, limit)
+    by_ecd = _degree(low, at_least > 0.0, groups.ecd, limit)
     by_mistakes = _degree(least, least > 1.0, ratio, np.full(len(groups), limits.max_ratio))
     if weighted:
         by_mistakes[:] = 0
-    order = np.flatnonzero(np.maximum(by_ecd, by_mistakes))
-    order = order[np.lexsort((-low[order] / limit[order], -np.maximum(by_ecd, by_mistakes)[order]))]
+    return JudgedGroups(low, high, limit, 1.0 - 2.0 * alpha, seen, announced, by_ecd, by_mistakes)
+
+
+def group_places(groups: Table | None, limits: Limits, weighted: bool) -> list[Place]:
+    """Return the groups that are over-confident beyond a limit, or suspected to be; the worst first."""
+    if groups is None:
+        return []
+    judged, ecd = judge_groups(groups, limits, weighted), groups.ecd
+    order = np.flatnonzero(judged.degree)
+    order = order[np.lexsort((-judged.low[order] / judged.limit[order], -judged.degree[order]))]
     places = []
     for k in order.tolist():
-        mistaken = by_mistakes[k] > by_ecd[k]
-        interval = Interval(float(ecd[k]), float(low[k]), float(high[k]), 1.0 - 2.0 * alpha, "from sums")
+        mistaken = judged.by_mistakes[k] > judged.by_ecd[k]
         places.append(
             Place(
                 "group",
                 f"{groups.name} {groups.label(k) or repr(groups.label(k))}",
-                bool(max(by_ecd[k], by_mistakes[k]) == 2),
+                bool(judged.degree[k] == 2),
                 "mistakes" if mistaken else "ecd",
-                limits.max_ratio if mistaken else float(limit[k]),
+                limits.max_ratio if mistaken else float(judged.limit[k]),
                 int(groups.n[k]),
                 float(groups.weights[k]),
                 float(groups.predicted[k]),
                 float(groups.observed[k]),
-                interval,
-                float(seen[k]),
-                float(announced[k]),
+                judged.interval(float(ecd[k]), k),
+                float(judged.seen[k]),
+                float(judged.announced[k]),
                 "confidence" if groups.top_label else "probability",
                 math.nan,
                 math.nan,
@@ -233,15 +279,34 @@ def in_percent(share: float) -> str:
     return f"{percent:.{digits}f} %"
 
 
-def _end(value: float) -> str:
+def _ends(low: float, high: float) -> str:
+    """Write both ends of a range with as many digits as it takes to tell them apart."""
+    for digits in range(2, 6):
+        first, last = _end(low, digits), _end(high, digits)
+        if first != last:
+            return f"{first} to {last}"
+    return first
+
+
+def _end(value: float, digits: int) -> str:
     for whole in (1.0, 100.0):  # near it, digits count from there
         if 0.9 * whole < value < whole:
-            return f"{whole - float(f'{whole - value:.2g}'):.10g}"
-    return f"{value:.2g}"
+            return f"{whole - float(f'{whole - value:.{digits}g}'):.10g}"
+    rounded = float(f"{value:.{digits}g}")
+    small = 1e-9 < rounded < 1e-4
+    return f"{rounded:.{digits - 1 - math.floor(math.log10(rounded))}f}" if small else f"{rounded:.10g}"
 
 
 def _count(number: float) -> str:
     return f"{number:.0f}" if number >= 10.0 or number == round(number) else f"{number:.2g}"
+
+
+def between(on: str, low: float, high: float) -> str:
+    """Name a range in a few words, as it would be said of the model."""
+    if on == "spread":
+        return f"spread {_ends(low, high)}"
+    ends = f"{_ends(100.0 * low, 100.0 * high)} %"
+    return f"says {ends}" if on == "probability" else f"{ends} sure"
 
 
 def worst_first(places: Iterable[Place]) -> tuple[Place, ...]:

@@ -228,6 +228,25 @@ class Local:
             raise MissingExtraError(f"`to_frame` needs pandas.\n\nHint: {hint}") from error
         return pd.DataFrame(self.to_rows())
 
+    def plot(self, *, local_threshold: float = 0.2, ax: Any = None) -> Any:
+        """Draw ECD along the predictions, with its bounds and the limit.
+
+        Parameters
+        ----------
+        local_threshold : float, default 0.2
+            Largest ECD that is allowed in a range, in nats a dimension.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        safecal.plot.LocalDisplay
+            The display, drawn.
+        """
+        from ..plot.local import LocalDisplay
+
+        return LocalDisplay.from_local(self, local_threshold=local_threshold, ax=ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         ranges = [{name: documents.number(x) for name, x in row.items()} for row in self._plain()]

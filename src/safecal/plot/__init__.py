@@ -11,6 +11,7 @@ from .dashboard import dashboard
 from .ecd import ECDDisplay
 from .excess import ExcessDisplay
 from .groups import GroupsDisplay
+from .local import LocalDisplay
 from .recalibration import RecalibrationDisplay
 from .reliability import ReliabilityDisplay
 from .temperature import TemperatureDisplay
@@ -21,6 +22,7 @@ __all__ = [
     "ECDDisplay",
     "ExcessDisplay",
     "GroupsDisplay",
+    "LocalDisplay",
     "RecalibrationDisplay",
     "ReliabilityDisplay",
     "TemperatureDisplay",

@@ -12,6 +12,7 @@ from .display import checked
 from .ecd import ECDDisplay
 from .excess import ExcessDisplay
 from .groups import GroupsDisplay
+from .local import LocalDisplay
 from .reliability import ReliabilityDisplay, has_reliability
 from .temperature import TemperatureDisplay
 
@@ -27,8 +28,9 @@ _SIZE = (11.0, 8.6)  # inches
 def dashboard(evaluation: Evaluation, *, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
     """Draw four panels about an evaluation, under its verdict.
 
-    They are: reliability, or for states and densities the spread of the excess; ECD by bin; the temperature; and ECD by
-    group, or where there are no groups, which rows make it.
+    They are: reliability, or for states and densities the spread of the excess; ECD along the predictions, which is what
+    the verdict looks at, or by bin where predictions have no order; the temperature; and ECD by group, or where there are
+    no groups, which rows make it.
 
     Parameters
     ----------
@@ -61,8 +63,12 @@ def dashboard(evaluation: Evaluation, *, figure: Figure | SubFigure | None = Non
     else:
         ExcessDisplay.from_evaluation(evaluation, ax=first)
         heading(first, "How surprise is spread")
-    ECDDisplay.from_evaluation(evaluation, ax=second)
-    heading(second, "Over-confidence" if evaluation.bins is None else f"Over-confidence by {evaluation.bins.name}")
+    if len(evaluation.local):
+        LocalDisplay.from_evaluation(evaluation, ax=second)
+        heading(second, "Where it is over-confident")
+    else:
+        ECDDisplay.from_evaluation(evaluation, ax=second)
+        heading(second, "Over-confidence" if evaluation.bins is None else f"Over-confidence by {evaluation.bins.name}")
     TemperatureDisplay.from_evaluation(evaluation, ax=third)
     heading(third, "Which temperatures fit")
     if evaluation.groups is None:

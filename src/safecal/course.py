@@ -1,0 +1,235 @@
+"""ECD along the predictions: the numbers of the picture, wherever it is drawn.
+
+Probabilities and confidences lie on a scale of log-odds, so that both ends can be seen; spreads on one of ratios.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, final
+
+from .inference.local import Local, Range
+from .places import between
+
+__all__ = ["BEYOND", "OTHER", "SUSPECTED", "Course", "Step"]
+
+BEYOND, SUSPECTED, OTHER = "beyond the limit", "suspected", "not shown to be beyond it"
+_AXES = {
+    "probability": "predicted probability",
+    "confidence": "confidence in the likeliest class",
+    "spread": "standard deviation",
+}
+_FARTHEST = 36.0  # log-odds beyond which a float tells no probability from 1; as powers of ten, more than any spread
+_REACH = 0.5  # how far the first and the last range may stretch the axis, in widths of the others
+_TALLEST = 1.0  # how far bounds may stretch it upward and downward, in heights of the values
+_NARROWEST = 0.01  # of the axis: the least width of a range
+_EDGE = 0.02  # of the axis: what is left free at its ends
+_APART = 0.11  # of the axis: the least distance of two ticks
+_LETTER = 0.021  # of the axis: the width of a letter
+_FEWEST = 3  # ticks
+_ROUND = (0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 0.25, 0.05, 0.3, 0.2, 0.4, 0.02, 0.005)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A range of the predictions in the picture.
+
+    Attributes
+    ----------
+    range : Range
+        What is known of it.
+    limit : float
+        Largest ECD that is allowed there, in nats.
+    start, end : float
+        Where it lies on the axis.
+    """
+
+    range: Range
+    limit: float
+    start: float
+    end: float
+
+    @property
+    def state(self) -> str:
+        """Whether it is beyond its limit, suspected to be, or neither."""
+        ecd = self.range.ecd
+        if ecd.low > self.limit:
+            return BEYOND
+        return SUSPECTED if self.range.at_least > 0.0 and ecd.value > self.limit else OTHER
+
+    @property
+    def middle(self) -> float:
+        """The middle of it on the axis."""
+        return 0.5 * (self.start + self.end)
+
+    @property
+    def name(self) -> str:
+        """What it is called, in a few words."""
+        r = self.range
+        return between(r.on, r.low, r.high) + ("" if r.label is None else f", class {r.label}")
+
+    @property
+    def bounds(self) -> str:
+        """What is known of its ECD, in a few words."""
+        ecd = self.range.ecd
+        if math.isinf(ecd.low):
+            return "infinite"
+        return f"at least {ecd.low:.3g} nat" if self.state == BEYOND else f"{ecd.low:.2g} to {ecd.high:.2g} nat"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Course:
+    """ECD along the predictions, as pictures show it.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        The finest ranges that do not overlap, in the order of the predictions; none where there are no ranges.
+    worst : Step or None
+        The range that is farthest beyond its limit, or nearest to it; it may be a longer one, or of one class.
+    axis : str
+        What the axis is of.
+    ticks : tuple of (float, str)
+        Where its ticks lie, and what they say.
+    left, right, bottom, top : float
+        The ends of both axes; bounds may lie outside.
+    """
+
+    steps: tuple[Step, ...]
+    worst: Step | None
+    axis: str
+    ticks: tuple[tuple[float, str], ...]
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    @classmethod
+    def of(cls, local: Local, local_threshold: float) -> Self:
+        """Read it off the ranges of an evaluation; ``local_threshold`` is in nats a dimension."""
+        ranges = list(local)
+        finest = _finest([r for r in ranges if r.label is None] or ranges)
+        if not finest:
+            return cls((), None, "", (), 0.0, 1.0, 0.0, 1.0)
+        on = finest[0].on
+        left, right = _ends(finest, on)
+
+        def step(r: Range) -> Step:
+            start, end = (min(max(_place(x, on), left), right) for x in (r.low, r.high))
+            middle, half = 0.5 * (start + end), 0.5 * max(end - start, _NARROWEST * (right - left))
+            return Step(r, local_threshold * r.dimensions, middle - half, middle + half)
+
+        steps = tuple(map(step, finest))
+        rank = (BEYOND, SUSPECTED, OTHER).index
+        worst = min(map(step, ranges), key=lambda s: (rank(s.state), -s.range.ecd.low / s.range.dimensions))
+        bottom, top = _heights((*steps, worst))
+        edge = _EDGE * (right - left)
+        left, right = left - edge, right + edge
+        ticks = tuple(sorted(_spread_ticks(left, right) if on == "spread" else _odds_ticks(left, right)))
+        return cls(steps, worst, _AXES[on], ticks, left, right, bottom, top)
+
+    @property
+    def shown(self) -> int:
+        """How many of the steps are beyond their limit."""
+        return sum(step.state == BEYOND for step in self.steps)
+
+
+def _finest(ranges: Sequence[Range]) -> list[Range]:
+    """Return ranges that do not overlap: those that hold the most rows together, and of such the most ranges."""
+    best: list[tuple[float, int, list[Range]]] = [(0.0, 0, [])]  # for the first ranges: rows, how many, and which
+    ordered = sorted(ranges, key=lambda r: (r.high, r.low))
+    for k, r in enumerate(ordered):
+        before = next(j for j in range(k, -1, -1) if j == 0 or _apart(ordered[j - 1], r))
+        share, count, chosen = best[before]
+        best.append(max(best[k], (share + r.share, count + 1, [*chosen, r]), key=lambda b: (round(b[0], 6), b[1])))
+    return best[-1][2]
+
+
+def _apart(a: Range, b: Range) -> bool:
+    """Tell whether one range ends before another begins; of a range in which all are alike, its value is inside."""
+    return a.high <= b.low and not (a.low == a.high == b.low or a.high == b.low == b.high)
+
+
+def _place(value: float, on: str) -> float:
+    """Return where a value lies on the axis."""
+    if on == "spread":
+        at = math.log10(value) if 0.0 < value < math.inf else math.copysign(math.inf, value - 1.0)
+    elif 0.0 < value < 1.0:
+        at = math.log(value) - math.log1p(-value)
+    else:
+        at = math.copysign(math.inf, value - 0.5)
+    return min(max(at, -_FARTHEST), _FARTHEST)
+
+
+def _ends(finest: Sequence[Range], on: str) -> tuple[float, float]:
+    """Return the ends of the axis: the first and the last range may be open, or very long."""
+    first, *inner, last = (_place(x, on) for r in finest for x in (r.low, r.high))
+    inner = inner or [min(first, last, key=abs)]
+    unit = 0.3 if on == "spread" else 1.0
+    reach = max(unit, _REACH * (max(inner) - min(inner)))
+    left, right = max(first, min(inner) - reach), min(last, max(inner) + reach)
+    return (left, right) if right > left else (left - unit, right + unit)
+
+
+def _heights(steps: Sequence[Step]) -> tuple[float, float]:
+    """Return the ends of the other axis, which shows every value, 0 and every limit."""
+    marks = [0.0, *(x for s in steps for x in (s.range.ecd.value, s.limit) if math.isfinite(x))]
+    low, high = min(marks), max(marks)
+    reach = _TALLEST * (high - low or 0.1)
+    ends = [min(max(x, low - reach), high + reach) for s in steps for x in (s.range.ecd.low, s.range.ecd.high)]
+    low, high = min(low, *ends), max(high, *ends)
+    pad = 0.06 * (high - low)
+    return low - pad, high + pad
+
+
+def _odds_ticks(left: float, right: float) -> list[tuple[float, str]]:
+    """Return probabilities in percent, both ends alike."""
+    found: list[tuple[float, str]] = []
+    for p in _ROUND:
+        for share in (p, 1.0 - p):
+            at = _place(p, "probability") * (1.0 if share == p else -1.0)
+            _add(found, at, f"{_plain(100.0 * share)} %", left, right)
+    if len(found) >= _FEWEST:
+        return found
+    ends = (1.0 / (1.0 + math.exp(-x)) for x in (left, right))
+    return [(_place(p, "probability"), f"{_plain(100.0 * p)} %") for p in _even(*ends)]
+
+
+def _spread_ticks(left: float, right: float) -> list[tuple[float, str]]:
+    """Return round standard deviations."""
+    powers = range(math.floor(left), math.ceil(right) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        values = [float(f"{factor}e{power}") for power in powers for factor in factors]
+        inside = [value for value in values if left <= math.log10(value) <= right]
+        found: list[tuple[float, str]] = []
+        for value in inside:
+            _add(found, math.log10(value), f"{value:g}", left, right)
+        if len(found) == len(inside):
+            break
+    if len(found) >= _FEWEST:
+        return found
+    return [(math.log10(value), f"{value:.6g}") for value in _even(10.0**left, 10.0**right)]
+
+
+def _add(found: list[tuple[float, str]], at: float, text: str, left: float, right: float) -> None:
+    """Add a tick that lies on the axis, and so far from others that their texts do not meet."""
+
+    def apart(other: float, words: str) -> bool:
+        return abs(at - other) >= max(_APART, _LETTER * (len(text) + len(words) + 1) / 2.0) * (right - left)
+
+    if left <= at <= right and all(apart(*tick) for tick in found):
+        found.append((at, text))
+
+
+def _even(low: float, high: float) -> list[float]:
+    """Return a few round numbers between two, equally far apart."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 4.0))
+    step = next(m * power for m in (1, 2, 5, 10, 20, 50) if (high - low) / (m * power) <= 5.0)
+    return [round(k * step, 12) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _plain(percent: float) -> str:
+    """Write a percentage without an exponent."""
+    return f"{percent:.9f}".rstrip("0").rstrip(".")

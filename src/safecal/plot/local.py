@@ -1,0 +1,196 @@
+"""ECD along the predictions: where the model is over-confident."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
+
+from .._checks.columns import positive
+from ..course import BEYOND, OTHER, SUSPECTED, Course, Step
+from ..evaluation import Evaluation
+from ..inference.local import Local
+from .canvas import OVER, axes_on, ink, legend_above, message
+from .display import Display, checked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["LocalDisplay"]
+
+_NOTHING = "There are no ranges to show:\npredictions are all alike, or have no order."
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class LocalDisplay(Display):
+    """ECD in ranges of the predictions, with bounds that hold together, against the limit.
+
+    Each step is a range of the predictions, the finest that do not overlap. Above 0 it is over-confident there, below 0
+    under-confident. The grey band is so wide that the bounds of all ranges hold at once. The marker says whether a range
+    is beyond the limit, or suspected to be; the worst range is framed and named. It may be longer than a step, or of one
+    predicted class. Probabilities lie on a scale of log-odds, so that both ends can be seen.
+
+    Attributes
+    ----------
+    course : Course
+        Everything that is drawn: ``steps``, ``worst``, and the axes. Each step has its ``range``, ``limit`` and
+        ``state``.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    See Also
+    --------
+    ECDDisplay : ECD by bins of your own.
+    GroupsDisplay : ECD by group.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np
+    >>> from safecal.plot import LocalDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, 5000)
+    >>> happened = rng.random(5000) < 1 / (1 + np.exp(1 - z))  # less often than predicted
+    >>> display = LocalDisplay.from_predictions(happened, logits=z)
+    >>> display
+    LocalDisplay: 15 ranges, 1 of them beyond the limit; the worst: says 65 to 88 %
+    >>> plt.close(display.figure_)
+    """
+
+    course: Course
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+        """Draw the ranges of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of any predictions; where they have no order, or are all alike, the plot says so.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        LocalDisplay
+            The display, drawn.
+        """
+        return cls(Course.of(checked(evaluation).local, evaluation.limits.local_threshold)).plot(ax=ax)
+
+    @classmethod
+    def from_local(cls, local: Local, *, local_threshold: float = 0.2, ax: Axes | None = None) -> Self:
+        """Draw ranges that were taken from an evaluation.
+
+        Parameters
+        ----------
+        local : Local
+            The ranges.
+        local_threshold : float, default 0.2
+            Largest ECD that is allowed, in nats a dimension.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        LocalDisplay
+            The display, drawn.
+        """
+        return cls(Course.of(local, positive(local_threshold, "local_threshold"))).plot(ax=ax)
+
+    def __repr__(self) -> str:
+        c = self.course
+        if c.worst is None:
+            return f"{type(self).__name__}: no ranges"
+        said = f"{len(c.steps)} ranges, {c.shown} of them beyond the limit; the worst: {c.worst.name}"
+        return f"{type(self).__name__}: {said}"
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        LocalDisplay
+            Itself.
+        """
+        self.ax_ = ax = axes_on(ax, (6.2, 4.2))
+        self.figure_ = ax.figure
+        c = self.course
+        if c.worst is None:
+            message(ax, _NOTHING)
+            return self
+        ax.set_xlim(c.left, c.right)
+        ax.set_ylim(c.bottom, c.top + 0.12 * (c.top - c.bottom))  # room for the name of the worst range
+        ax.axhline(0.0, color=ink(ax), lw=1.0, zorder=1)
+        ax.axhspan(0.0, ax.get_ylim()[1], color=OVER, alpha=0.06, linewidth=0, zorder=0, gid="over-confident")
+        self._limits(ax)
+        self._steps(ax)
+        self._worst(ax, c.worst)
+        ax.set_xticks([at for at, _ in c.ticks], [text for _, text in c.ticks])
+        ax.minorticks_off()
+        ax.set_xlabel(c.axis)
+        ax.set_ylabel("ECD (nat), above 0 over-confident")
+        legend_above(ax)
+        return self
+
+    def _limits(self, ax: Axes) -> None:
+        """Draw the limit of each range; they differ where dimensions do."""
+        steps = self.course.steps
+        limits = {step.limit for step in steps}
+        style: dict[str, Any] = {"color": ink(ax), "lw": 1.2, "ls": "--", "zorder": 2}
+        if len(limits) == 1 and math.isfinite(steps[0].limit):
+            ax.axhline(steps[0].limit, label=f"limit, {steps[0].limit:.3g} nat", **style)
+        elif len(limits) > 1:
+            ends = [step.start for step in steps], [step.end for step in steps]
+            ax.hlines([step.limit for step in steps], *ends, label="limit of each range", **style)
+
+    def _steps(self, ax: Axes) -> None:
+        steps, (bottom, top) = self.course.steps, ax.get_ylim()
+        for step in steps:
+            low, high = (min(max(x, bottom), top) for x in (step.range.ecd.low, step.range.ecd.high))
+            ax.fill_between([step.start, step.end], low, high, color=ink(ax), alpha=0.18, linewidth=0, zorder=2)
+        ax.fill_between([], [], [], color=ink(ax), alpha=0.18, linewidth=0, label="bounds, all together")
+        inside = [step for step in steps if math.isfinite(step.range.ecd.value)]
+        ends = [step.start for step in inside], [step.end for step in inside]
+        ax.hlines([step.range.ecd.value for step in inside], *ends, color=ink(ax), lw=1.6, zorder=3)
+        looks = {BEYOND: ("D", OVER, OVER), SUSPECTED: ("D", ax.get_facecolor(), OVER), OTHER: ("o", None, None)}
+        for state, (marker, face, edge) in looks.items():
+            mine = [step for step in steps if step.state == state]
+            if mine:
+                style = {"mfc": face or ink(ax), "mec": edge or ink(ax), "markersize": 3.5 if face is None else 6.0}
+                self._marks(ax, mine, {**style, "marker": marker, "label": state})
+
+    def _marks(self, ax: Axes, steps: Sequence[Step], style: dict[str, Any]) -> None:
+        """Mark the middle of steps; where ECD is infinite, at the upper edge by an arrow."""
+        known = [step for step in steps if math.isfinite(step.range.ecd.value)]
+        at = [step.middle for step in known], [step.range.ecd.value for step in known]
+        ax.plot(*at, linestyle="none", zorder=4, **style)
+        top = ax.get_ylim()[1]
+        for step in (step for step in steps if step not in known):
+            ax.plot([step.middle], [top], marker="^", linestyle="none", color=OVER, markersize=9, clip_on=False, zorder=4)
+
+    def _worst(self, ax: Axes, worst: Step) -> None:
+        """Frame the bounds of the worst range, and name it where there is room."""
+        bottom, top = ax.get_ylim()
+        ecd = worst.range.ecd
+        low, high = (min(max(x, bottom), self.course.top) for x in (ecd.low, ecd.high))
+        corners = [(worst.start, low), (worst.end, low), (worst.end, high), (worst.start, high)]
+        ax.fill(*zip(*corners, strict=True), facecolor="none", edgecolor=ink(ax), linewidth=1.6, zorder=5, gid="worst")
+        right = worst.middle > 0.5 * (self.course.left + self.course.right)
+        at = (worst.end if right else worst.start, high)
+        if math.isfinite(ecd.value):
+            ax.hlines(ecd.value, worst.start, worst.end, color=ink(ax), lw=1.6, zorder=5)
+        ax.annotate(
+            f"worst: {worst.name}, {worst.bounds}", at, (0, 4), textcoords="offset points", fontsize="small",
+            ha="right" if right else "left", va="bottom", zorder=6, parse_math=False,
+        )  # fmt: skip
