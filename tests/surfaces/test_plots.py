@@ -34,6 +34,7 @@ DISPLAYS = [
     plot.ECDDisplay,
     plot.TemperatureDisplay,
     plot.GroupsDisplay,
+    plot.LocalDisplay,
     plot.ExcessDisplay,
     plot.ContributionDisplay,
 ]
@@ -137,10 +138,11 @@ def segments(ax: Any, kind: int = 0) -> np.ndarray:
 # The whole page
 
 TITLES = {
-    "ten classes": ["Predicted and observed", "Over-confidence by confidence", "Which rows make ECD"],
-    "over-confident": ["Predicted and observed", "Over-confidence by probability", "Over-confidence by group"],
+    "ten classes": ["Predicted and observed", "Where it is over-confident", "Which rows make ECD"],
+    "over-confident": ["Predicted and observed", "Where it is over-confident", "Over-confidence by group"],
+    "coin tosses": ["Predicted and observed", "Over-confidence by probability", "Which rows make ECD"],
     "states": ["How surprise is spread", "Over-confidence", "Which rows make ECD"],
-    "states with bins": ["How surprise is spread", "Over-confidence by entropy", "Which rows make ECD"],
+    "states with bins": ["How surprise is spread", "Where it is over-confident", "Which rows make ECD"],
 }
 
 
@@ -480,14 +482,11 @@ def test_ecd_is_drawn_with_intervals_that_hold_together() -> None:
     assert counts[: len(table) + 1] == [str(s.n) for s in table.summaries] + ["600"]
 
 
-def test_markers_follow_the_rule_of_the_verdict() -> None:
-    evaluation = binary()
-    drawn = plot.ECDDisplay.from_evaluation(evaluation)
+def test_markers_say_on_which_side_of_the_limit_an_interval_lies() -> None:
+    drawn = plot.ECDDisplay.from_evaluation(binary())
     everything = (*drawn.intervals, drawn.total)
-    assert len(points(drawn.ax_, "D")) == sum(i.low > 0.1 for i in everything)
+    assert len(points(drawn.ax_, "D")) == sum(i.low > 0.1 for i in everything) > 0
     assert len(points(drawn.ax_, "s")) == sum(i.high <= 0.1 for i in everything)
-    beyond = [f"probability {label}" for label, i in zip(drawn.labels, drawn.intervals, strict=True) if i.low > 0.1]
-    assert set(beyond) == {key for key in evaluation.verdict.unsafe_in if key.startswith("probability")}
 
 
 def test_an_infinite_ecd_is_an_arrow_with_words() -> None:
@@ -539,7 +538,7 @@ _ends = st.floats(-5.0, 50.0)
 )
 def test_the_axis_shows_every_value_and_the_limit(rows: list[tuple[float, float, float]], limit: float) -> None:
     intervals = [safecal.Interval(v, v - down, v + up, 0.95, "") for v, down, up in rows]
-    left, right = linear_range(intervals, limit)
+    left, right = linear_range(intervals, [limit] * len(intervals))
     assert left < min(0.0, *(i.value for i in intervals), limit)
     assert right > max(0.0, *(i.value for i in intervals), limit)
     span = max(0.0, limit, *(v for v, _, _ in rows)) - min(0.0, *(v for v, _, _ in rows))
@@ -549,9 +548,128 @@ def test_the_axis_shows_every_value_and_the_limit(rows: list[tuple[float, float,
 def test_an_interval_that_leaves_the_axis_says_how_far_it_goes() -> None:
     ax = Figure().subplots()
     intervals = [safecal.Interval(0.1, -77.0, 123.0, 0.95, ""), safecal.Interval(0.1, -math.inf, math.inf, 0.95, "")]
-    draw_intervals(ax, intervals, 0.1, (-1.0, 1.0))
+    draw_intervals(ax, intervals, (0.1, 0.1), (-1.0, 1.0))
     assert {"from -77", "to 123", "no lower bound", "no upper bound"} <= set(words(ax))
     assert segments(ax)[:, :, 0].tolist() == [[-1.0, 1.0], [-1.0, 1.0]]
+
+
+# ECD along the predictions
+
+
+def shifted(n: int = 6000, shift: float = 1.0, **options: Any) -> Evaluation:
+    rng = np.random.default_rng(n)
+    log_odds = rng.normal(0.0, 2.0, n)
+    return safecal.evaluate(rng.random(n) < 1.0 / (1.0 + np.exp(shift - log_odds)), logits=log_odds, **options)
+
+
+def test_ecd_is_drawn_along_the_predictions() -> None:
+    evaluation = shifted()
+    drawn = plot.LocalDisplay.from_evaluation(evaluation)
+    steps = drawn.course.steps
+    assert sum(step.range.n for step in steps) == pytest.approx(6000, abs=20)
+    assert all(a.range.high <= b.range.low for a, b in pairwise(steps)), "in their order, and none in two"
+    assert {step.range for step in steps} <= set(evaluation.local)
+    ends = segments(drawn.ax_)
+    assert ends[:, 0, 1].tolist() == [step.range.ecd.value for step in steps]
+    inside = [step.range.low for step in steps[1:]]
+    np.testing.assert_allclose(ends[1:, 0, 0], np.log(inside) - np.log1p(-np.array(inside)), atol=1e-9)
+    assert drawn.ax_.get_xlabel() == "predicted probability"
+    ticks = [label.get_text() for label in drawn.ax_.get_xticklabels()]
+    assert {"10 %", "50 %", "90 %"} <= set(ticks)
+    assert {0.0, 0.2} <= {line.get_ydata()[0] for line in drawn.ax_.lines if list(line.get_xdata()) == [0, 1]}
+    assert "limit, 0.2 nat" in legend(drawn.ax_)
+
+
+def test_the_worst_range_is_framed_and_named_as_the_verdict_names_it() -> None:
+    evaluation = shifted(20_000)
+    place = evaluation.verdict.where[0]
+    assert place.shown
+    drawn = plot.LocalDisplay.from_evaluation(evaluation)
+    worst = drawn.course.worst
+    assert worst is not None
+    assert (worst.range.low, worst.range.high, worst.range.ecd) == (place.low, place.high, place.ecd)
+    assert worst.name == place.brief
+    assert f"worst: {place.brief}, at least {place.ecd.low:.3g} nat" in words(drawn.ax_)
+    (frame,) = (patch for patch in drawn.ax_.patches if patch.get_gid() == "worst")
+    heights = frame.get_xy()[:, 1]
+    assert (heights.min(), heights.max()) == (place.ecd.low, place.ecd.high)
+    marks = points(drawn.ax_, "D")
+    states = {step.middle: step.state for step in drawn.course.steps}
+    assert {states[x] for x, _ in marks} == {"beyond the limit", "suspected"}
+    assert len(marks) == sum(state != "not shown to be beyond it" for state in states.values())
+
+
+@pytest.mark.parametrize("name", ["over-confident", "calibrated", "under-confident", "ten classes", "few rows"])
+def test_ranges_are_marked_as_the_verdict_judges_them(name: str) -> None:
+    evaluation = CASES[name]()
+    drawn = plot.LocalDisplay.from_evaluation(evaluation)
+    worst = drawn.course.worst
+    assert worst is not None
+    ranges = [place for place in evaluation.verdict.where if place.type == "range"]
+    state = "not shown to be beyond it" if not ranges else "beyond the limit" if ranges[0].shown else "suspected"
+    assert worst.state == state
+    if ranges:
+        assert (worst.name, worst.limit) == (ranges[0].brief, ranges[0].limit)
+
+
+def test_rare_predictions_and_sharp_ones_can_be_read() -> None:
+    rng = np.random.default_rng(5)
+    rare = rng.normal(-9.0, 1.0, 4000)
+    drawn = plot.LocalDisplay.from_predictions(rng.random(4000) < np.exp(rare), logits=rare)
+    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == ["0.001 %", "0.01 %", "0.1 %"]
+    both = rng.choice([-800.0, 800.0], 400)
+    drawn = plot.LocalDisplay.from_predictions(both > 0, logits=both)
+    assert [step.name for step in drawn.course.steps] == ["says 0 %", "says 100 %"]
+    drawn.figure_.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in drawn.ax_.get_xticklabels()]
+    assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+    close = rng.uniform(0.50, 0.60, 3000)
+    drawn = plot.LocalDisplay.from_predictions(rng.random(3000) < 0.63, logits=close)
+    assert len(drawn.course.ticks) >= 2
+
+
+def test_classes_and_states_have_axes_of_their_own() -> None:
+    drawn = plot.LocalDisplay.from_evaluation(classes())
+    assert drawn.ax_.get_xlabel() == "confidence in the likeliest class"
+    rng = np.random.default_rng(6)
+    std = np.exp(rng.normal(0.0, 1.0, 2000))
+    drawn = safecal.gaussian(rng.normal(size=2000) * std, np.zeros(2000), std=std).evaluate().local.plot()
+    assert isinstance(drawn, plot.LocalDisplay)
+    assert drawn.ax_.get_xlabel() == "standard deviation"
+    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == ["0.1", "0.3", "1", "3", "10"]
+
+
+def test_limits_that_differ_are_steps() -> None:
+    rng = np.random.default_rng(7)
+    z = rng.normal(0.0, 2.5, (3000, 50))
+    y_true = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    drawn = plot.LocalDisplay.from_predictions(y_true, logits=z)
+    assert "limit of each range" in legend(drawn.ax_)
+    limits = [step.limit for step in drawn.course.steps]
+    assert max(limits) > 1.2 * min(limits)
+    assert segments(drawn.ax_)[:, 0, 1].tolist() == limits
+    higher = safecal.evaluate(y_true, logits=z).local.plot(local_threshold=0.4)
+    assert [step.limit for step in higher.course.steps] == pytest.approx([2.0 * limit for limit in limits])
+    with pytest.raises(InputError, match="`local_threshold` must be greater than 0"):
+        safecal.evaluate(y_true, logits=z).local.plot(local_threshold=-1.0)
+
+
+def test_an_infinite_ecd_of_a_range_is_an_arrow() -> None:
+    rng = np.random.default_rng(8)
+    p = rng.dirichlet([0.3] * 4, 500)
+    y_true = np.array([rng.choice(4, p=row) for row in p])
+    p[0], y_true[0] = (1.0, 0.0, 0.0, 0.0), 1
+    drawn = plot.LocalDisplay.from_predictions(y_true, p)
+    assert len(points(drawn.ax_, "^")) == 1
+    assert any(text.endswith(", infinite") for text in words(drawn.ax_))
+    assert np.isfinite(drawn.ax_.get_ylim()).all()
+
+
+@pytest.mark.parametrize("name", ["coin tosses", "an unnormalised density", "one row"])
+def test_where_there_are_no_ranges_the_plot_says_why(name: str) -> None:
+    drawn = plot.LocalDisplay.from_evaluation(CASES[name]())
+    assert words(drawn.ax_)[0].startswith("There are no ranges to show")
+    assert repr(drawn) == "LocalDisplay: no ranges"
 
 
 # The temperature
@@ -640,11 +758,11 @@ def test_the_axis_of_temperatures(ordered: list[float], most: float) -> None:
 # Groups
 
 
-def many(groups: int, n: int = 3000) -> Evaluation:
+def many(groups: int, n: int = 3000, times: float = 1.5) -> Evaluation:
     rng = np.random.default_rng(groups)
     log_odds = rng.normal(0.0, 2.0, n)
     y_true = rng.random(n) < 1.0 / (1.0 + np.exp(-log_odds))
-    return safecal.evaluate(y_true, logits=1.5 * log_odds, by=[f"station {k}" for k in np.arange(n) % groups])
+    return safecal.evaluate(y_true, logits=times * log_odds, by=[f"station {k}" for k in np.arange(n) % groups])
 
 
 def test_groups_come_worst_first() -> None:
@@ -654,7 +772,6 @@ def test_groups_come_worst_first() -> None:
     drawn = plot.GroupsDisplay.from_evaluation(evaluation)
     order = np.argsort(-table.ecd)
     assert drawn.labels == tuple(table.labels[k] for k in order)
-    assert drawn.intervals == tuple(table.intervals(0.95)[k] for k in order)
     assert drawn.n == tuple(table.summaries[k].n for k in order)
     assert [label.get_text() for label in drawn.ax_.get_yticklabels()] == list(drawn.labels)
     shown = np.concatenate([points(drawn.ax_, marker) for marker in "oDs"])
@@ -662,6 +779,35 @@ def test_groups_come_worst_first() -> None:
     bottom, top = drawn.ax_.get_ylim()
     assert bottom > top, "the first is on top"
     assert [text.get_text() for text in drawn.ax_.texts][:3] == [str(n) for n in drawn.n]
+
+
+def test_groups_are_marked_as_the_verdict_judges_them() -> None:
+    evaluation = many(12, 6000, 2.0)
+    drawn = plot.GroupsDisplay.from_evaluation(evaluation)
+    places = {place.name: place for place in evaluation.verdict.where if place.type == "group"}
+    shown = {name for name, place in places.items() if place.shown}
+    assert 0 < len(shown) < 12
+    beyond = zip(drawn.labels, drawn.intervals, drawn.limits, strict=True)
+    assert {f"group {label}" for label, i, limit in beyond if i.low > limit} == shown
+    assert len(points(drawn.ax_, "D")) == len(shown)
+    for label, interval, limit in zip(drawn.labels, drawn.intervals, drawn.limits, strict=True):
+        if f"group {label}" in places:
+            assert (interval, limit) == (places[f"group {label}"].ecd, places[f"group {label}"].limit)
+
+
+def test_each_group_has_the_limit_of_its_own_dimensions() -> None:
+    rng = np.random.default_rng(4)
+    z = rng.normal(0.0, 1.0, (900, 60)) * np.repeat([0.2, 3.0], [450, 450])[:, None]
+    y_true = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    evaluation = safecal.evaluate(y_true, logits=z, by=np.repeat(["vague", "sharp"], 450))
+    drawn = plot.GroupsDisplay.from_evaluation(evaluation)
+    limits = dict(zip(drawn.labels, drawn.limits, strict=True))
+    assert limits["sharp"] > 1.5 * limits["vague"] == pytest.approx(0.15)
+    assert "limit of each" in legend(drawn.ax_)
+    ends = segments(drawn.ax_)
+    assert ends[:, :, 0].tolist() == [[x, x] for x in drawn.limits]
+    assert ends[:, :, 1].tolist() == [[-0.5, 0.5], [0.5, 1.5]]
+    assert repr(drawn) == "GroupsDisplay: 2 groups, 0 of them beyond their limits"
 
 
 def test_groups_that_are_not_drawn_are_counted() -> None:
@@ -710,7 +856,7 @@ def test_groups_need_groups() -> None:
     table = many(5).groups + many(5, 400).groups
     drawn = plot.GroupsDisplay.from_table(table, threshold=0.3, most=2)
     assert sum(drawn.n) == 3400
-    assert drawn.limit == 0.3
+    assert drawn.limits == (0.3,) * 5
 
 
 # The rows

@@ -28,9 +28,8 @@ _SIZE = (11.0, 8.6)  # inches
 def dashboard(evaluation: Evaluation, *, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
     """Draw four panels about an evaluation, under its verdict.
 
-    They are: reliability, or for states and densities the spread of the excess; ECD along the predictions, which is what
-    the verdict looks at, or by bin where predictions have no order; the temperature; and ECD by group, or where there are
-    no groups, which rows make it.
+    They are: reliability, or for states and densities the spread of the excess; ECD along the predictions, or by bin
+    where they have no order; the temperature; and ECD by group, or where there are no groups, which rows make it.
 
     Parameters
     ----------

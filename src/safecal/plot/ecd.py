@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
 
 from .._checks.columns import fraction, positive
 from ..evaluation import Evaluation
@@ -28,7 +31,8 @@ class ECDDisplay(Display):
 
     Bars to the right of 0 are over-confident, bars to the left under-confident. The intervals of the bins are so wide
     that all of them hold at once; that of all rows stands for itself. The marker says on which side of the limit an
-    interval lies. Where an impossible outcome happened, ECD is infinite and an arrow says so.
+    interval lies. Where an impossible outcome happened, ECD is infinite and an arrow says so. Bins are for reading: the
+    verdict looks at ranges of its own, which `LocalDisplay` shows.
 
     Attributes
     ----------
@@ -55,6 +59,7 @@ class ECDDisplay(Display):
 
     See Also
     --------
+    LocalDisplay : ECD along the predictions, whatever the bins.
     ReliabilityDisplay : The same bins as shares.
     GroupsDisplay : ECD by group.
 
@@ -128,7 +133,7 @@ class ECDDisplay(Display):
         return cls(*_rows(table, level), total, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)
 
     def __repr__(self) -> str:
-        beyond = states(self.intervals, self.limit).count(BEYOND)
+        beyond = states(self.intervals, (self.limit,) * len(self.intervals)).count(BEYOND)
         rest = f", {beyond} of {len(self.labels)} bins beyond {self.limit:g} nat" if self.labels else ""
         return f"{type(self).__name__}: ECD {self.total.value:+.3g} of {self.n_total} rows{rest}"
 
@@ -148,11 +153,11 @@ class ECDDisplay(Display):
         intervals = (*self.intervals, self.total)
         self.ax_ = ax = axes_on(ax, (6.2, 1.8 + 0.26 * min(len(intervals), 40)))
         self.figure_ = ax.figure
-        draw_zero(ax, self.limit)
+        limits = (self.limit,) * len(intervals)
+        draw_zero(ax, limits)
         together = ", together" if len(self.labels) > 1 else ""
         ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.level)} intervals{together}")
-        ends = linear_range(intervals, self.limit)
-        draw_intervals(ax, intervals, self.limit, ends, bars=True)
+        draw_intervals(ax, intervals, limits, linear_range(intervals, limits), bars=True)
         counts = (*self.n, self.n_total)
         named = name_rows(ax, (*self.labels, "all rows"), counts, every=spacing(ax, len(intervals)))
         impossible = (*self.n_impossible, self.n_impossible_total)
@@ -170,11 +175,15 @@ def _rows(table: Table, level: float) -> tuple[tuple[str, ...], tuple[int, ...],
     return table.labels, tuple(table.n.tolist()), tuple(table.n_impossible.tolist()), table.intervals(level)
 
 
-def draw_zero(ax: Axes, limit: float) -> None:
-    """Draw the lines at 0 and at the limit."""
+def draw_zero(ax: Axes, limits: Sequence[float]) -> None:
+    """Draw the lines at 0 and at the limit of each row."""
     ax.axvline(0.0, color=ink(ax), lw=1.0, zorder=1)
-    if math.isfinite(limit):
-        ax.axvline(limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {limit:g} nat")
+    style: dict[str, Any] = {"color": ink(ax), "lw": 1.2, "ls": "--", "zorder": 1}
+    if len(set(limits)) > 1:
+        rows = np.arange(len(limits))
+        ax.vlines(limits, rows - 0.5, rows + 0.5, label="limit of each", **style)
+    elif limits and math.isfinite(limits[0]):
+        ax.axvline(limits[0], label=f"limit, {limits[0]:.3g} nat", **style)
 
 
 def note(ax: Axes, y: int, interval: Interval, n: int, impossible: int, named: bool) -> None:

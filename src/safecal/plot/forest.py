@@ -34,18 +34,18 @@ _CROWD = 24.0  # rows from which on they are drawn smaller
 _LINE = 0.165  # inches a name needs
 
 
-def states(intervals: Sequence[Interval], limit: float) -> tuple[str | None, ...]:
-    """Say of each interval on which side of the limit it lies; None where there is nothing."""
+def states(intervals: Sequence[Interval], limits: Sequence[float]) -> tuple[str | None, ...]:
+    """Say of each interval on which side of its limit it lies; None where there is nothing."""
     return tuple(
         None if math.isnan(i.value) else BEYOND if i.low > limit else WITHIN if i.high <= limit else UNCLEAR
-        for i in intervals
+        for i, limit in zip(intervals, limits, strict=True)
     )
 
 
-def linear_range(intervals: Sequence[Interval], limit: float) -> tuple[float, float]:
-    """Return the ends of an axis that shows every value; very long intervals leave it."""
+def linear_range(intervals: Sequence[Interval], limits: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis that shows every value and every limit; very long intervals leave it."""
     values = [i.value for i in intervals if math.isfinite(i.value)]
-    marks = [0.0, *values, *([limit] if math.isfinite(limit) else [])]
+    marks = [0.0, *values, *(limit for limit in limits if math.isfinite(limit))]
     low, high = min(marks), max(marks)
     reach = high - low or 0.1
     ends = [end for i in intervals if not math.isnan(i.value) for end in (i.low, i.high)]
@@ -58,7 +58,7 @@ def linear_range(intervals: Sequence[Interval], limit: float) -> tuple[float, fl
 def draw_intervals(
     ax: Axes,
     intervals: Sequence[Interval],
-    limit: float,
+    limits: Sequence[float],
     ends: tuple[float, float],
     *,
     origin: float = 0.0,
@@ -82,7 +82,7 @@ def draw_intervals(
     crowd = min(max(_CROWD / max(len(intervals), 1), 0.4), 1.0)
     shown = np.clip(np.array([(i.low, i.high) for _, i in known]).reshape(-1, 2), left, right)
     ax.hlines([y for y, _ in known], shown[:, 0], shown[:, 1], color=ink(ax), lw=1.3 * crowd, zorder=3)
-    found = states(intervals, limit)
+    found = states(intervals, limits)
     looks: dict[str, tuple[str, Any, Any]] = {
         BEYOND: ("D", OVER, OVER),
         WITHIN: ("s", UNDER, UNDER),

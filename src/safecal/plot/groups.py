@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -14,8 +15,9 @@ from ..errors import OptionError
 from ..evaluation import Evaluation
 from ..front_door import evaluate
 from ..inference.results import Interval
+from ..places import judge_groups
 from ..table import Table
-from .canvas import axes_on, direction_label, ink, legend_above, percent, shortened
+from .canvas import axes_on, direction_label, ink, legend_above, shortened
 from .display import Display, checked
 from .ecd import draw_zero, note
 from .forest import BEYOND, draw_intervals, linear_range, name_rows, states
@@ -34,8 +36,9 @@ _NAME = 28  # characters of a name
 class GroupsDisplay(Display):
     """ECD of each group, the largest first, with intervals that hold together.
 
-    The intervals are so wide that those of all groups hold at once, whether drawn or not. The marker says on which
-    side of the limit an interval lies. Few rows give long intervals; where one leaves the axis, an arrow says how far.
+    The intervals are those of the verdict: so wide that those of all groups hold at once, whether drawn or not. The
+    marker says on which side of its limit an interval lies. Few rows give long intervals; where one leaves the axis, an
+    arrow says how far.
 
     Attributes
     ----------
@@ -47,10 +50,8 @@ class GroupsDisplay(Display):
         ECD of each group, with its interval.
     name : str
         What the groups are.
-    limit : float
-        Largest ECD that is allowed, in nats; for states the threshold times the dimension.
-    level : float
-        Level of the intervals.
+    limits : tuple of float
+        Largest ECD that is allowed in each group, in nats: the threshold times its dimensions.
     ax_ : matplotlib Axes
         Where it was drawn.
     figure_ : matplotlib Figure
@@ -75,8 +76,7 @@ class GroupsDisplay(Display):
     n_impossible: tuple[int, ...]
     intervals: tuple[Interval, ...]
     name: str
-    limit: float
-    level: float
+    limits: tuple[float, ...]
     ax_: Axes = field(init=False)
     figure_: Any = field(init=False)
 
@@ -101,7 +101,9 @@ class GroupsDisplay(Display):
         table = checked(evaluation).groups
         if table is None:
             raise fail(OptionError, "evaluation", "must have groups", hint="evaluate with `by=` a column of groups.")
-        return cls._of(table, evaluation.verdict.allowed, evaluation.level).plot(ax=ax, most=most)
+        judged = judge_groups(table, evaluation.limits, evaluation.tally.weighted)
+        intervals = [judged.interval(ecd, k) for k, ecd in enumerate(table.ecd.tolist())]
+        return cls._of(table, intervals, judged.limit.tolist()).plot(ax=ax, most=most)
 
     @classmethod
     def from_predictions(
@@ -169,19 +171,25 @@ class GroupsDisplay(Display):
             The display, drawn.
         """
         limit, level = positive(threshold, "threshold"), fraction(level, "level")
-        return cls._of(table, limit, level).plot(ax=ax, most=most)
+        return cls._of(table, table.intervals(level), [limit] * len(table)).plot(ax=ax, most=most)
 
     @classmethod
-    def _of(cls, table: Table, limit: float, level: float) -> Self:
-        order = np.lexsort((-table.n, -table.ecd))  # NaN comes last
-        n, impossible = (tuple(x[order].tolist()) for x in (table.n, table.n_impossible))
-        labels = tuple(map(table.labels.__getitem__, order.tolist()))
-        intervals = tuple(map(table.intervals(level).__getitem__, order.tolist()))
-        return cls(labels, n, impossible, intervals, table.name, limit, level)
+    def _of(cls, table: Table, intervals: Sequence[Interval], limits: Sequence[float]) -> Self:
+        order = np.lexsort((-table.n, -table.ecd)).tolist()  # NaN comes last
+        n, impossible = table.n.tolist(), table.n_impossible.tolist()
+        return cls(
+            tuple(table.label(k) for k in order),
+            tuple(n[k] for k in order),
+            tuple(impossible[k] for k in order),
+            tuple(intervals[k] for k in order),
+            table.name,
+            tuple(limits[k] for k in order),
+        )
 
     def __repr__(self) -> str:
-        beyond = states(self.intervals, self.limit).count(BEYOND)
-        return f"{type(self).__name__}: {len(self.labels)} groups, {beyond} of them beyond {self.limit:g} nat"
+        beyond = states(self.intervals, self.limits).count(BEYOND)
+        limit = f"{self.limits[0]:g} nat" if len(set(self.limits)) == 1 else "their limits"
+        return f"{type(self).__name__}: {len(self.labels)} groups, {beyond} of them beyond {limit}"
 
     def plot(self, *, ax: Axes | None = None, most: int = _MOST) -> Self:
         """Draw.
@@ -203,10 +211,10 @@ class GroupsDisplay(Display):
         self.ax_ = ax = axes_on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + (more > 0))))
         self.figure_ = ax.figure
         intervals = self.intervals[:drawn]
-        draw_zero(ax, self.limit)
-        ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.level)} intervals, together")
-        ends = linear_range(intervals, self.limit)
-        draw_intervals(ax, intervals, self.limit, ends)
+        limits = self.limits[:drawn]
+        draw_zero(ax, limits)
+        ax.plot([], [], color=ink(ax), lw=1.3, label="intervals, all together")
+        draw_intervals(ax, intervals, limits, linear_range(intervals, limits))
         counts = self.n[:drawn]
         name_rows(ax, [shortened(label, _NAME) for label in self.labels[:drawn]], counts)
         for y, row in enumerate(zip(intervals, counts, self.n_impossible[:drawn], strict=True)):

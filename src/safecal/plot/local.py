@@ -27,10 +27,10 @@ _NOTHING = "There are no ranges to show:\npredictions are all alike, or have no 
 class LocalDisplay(Display):
     """ECD in ranges of the predictions, with bounds that hold together, against the limit.
 
-    Each step is a range of the predictions, the finest that do not overlap. Above 0 it is over-confident there, below 0
-    under-confident. The grey band is so wide that the bounds of all ranges hold at once. The marker says whether a range
-    is beyond the limit, or suspected to be; the worst range is framed and named. It may be longer than a step, or of one
-    predicted class. Probabilities lie on a scale of log-odds, so that both ends can be seen.
+    Each step is a range of the predictions, the finest that do not overlap. Above 0 it is over-confident there, below
+    0 under-confident. The grey band is so wide that the bounds of all ranges hold at once. The marker says whether a
+    range is beyond the limit, or suspected to be; the worst range is framed and named. It may be longer than a step, or
+    of one predicted class. Probabilities lie on a scale of log-odds, so that both ends can be seen.
 
     Attributes
     ----------
@@ -156,10 +156,11 @@ class LocalDisplay(Display):
 
     def _steps(self, ax: Axes) -> None:
         steps, (bottom, top) = self.course.steps, ax.get_ylim()
-        for step in steps:
+        band: dict[str, Any] = {"color": ink(ax), "alpha": 0.18, "linewidth": 0, "zorder": 2}
+        for k, step in enumerate(steps):
             low, high = (min(max(x, bottom), top) for x in (step.range.ecd.low, step.range.ecd.high))
-            ax.fill_between([step.start, step.end], low, high, color=ink(ax), alpha=0.18, linewidth=0, zorder=2)
-        ax.fill_between([], [], [], color=ink(ax), alpha=0.18, linewidth=0, label="bounds, all together")
+            label = None if k else "bounds, all together"
+            ax.fill_between([step.start, step.end], low, high, label=label, **band)
         inside = [step for step in steps if math.isfinite(step.range.ecd.value)]
         ends = [step.start for step in inside], [step.end for step in inside]
         ax.hlines([step.range.ecd.value for step in inside], *ends, color=ink(ax), lw=1.6, zorder=3)
@@ -175,13 +176,15 @@ class LocalDisplay(Display):
         known = [step for step in steps if math.isfinite(step.range.ecd.value)]
         at = [step.middle for step in known], [step.range.ecd.value for step in known]
         ax.plot(*at, linestyle="none", zorder=4, **style)
-        top = ax.get_ylim()[1]
-        for step in (step for step in steps if step not in known):
-            ax.plot([step.middle], [top], marker="^", linestyle="none", color=OVER, markersize=9, clip_on=False, zorder=4)
+        above = [step.middle for step in steps if step not in known]
+        if not above:
+            return
+        arrow: dict[str, Any] = {"marker": "^", "linestyle": "none", "color": OVER, "markersize": 9, "zorder": 4}
+        ax.plot(above, [ax.get_ylim()[1]] * len(above), clip_on=False, **arrow)
 
     def _worst(self, ax: Axes, worst: Step) -> None:
         """Frame the bounds of the worst range, and name it where there is room."""
-        bottom, top = ax.get_ylim()
+        bottom = ax.get_ylim()[0]
         ecd = worst.range.ecd
         low, high = (min(max(x, bottom), self.course.top) for x in (ecd.low, ecd.high))
         corners = [(worst.start, low), (worst.end, low), (worst.end, high), (worst.start, high)]

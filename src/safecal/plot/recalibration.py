@@ -160,11 +160,10 @@ class RecalibrationDisplay:
 
     def _ecd(self, ax: Axes) -> None:
         intervals = (self.before.interval, self.after.interval)
-        limit = self.after.verdict.allowed
-        draw_zero(ax, limit)
+        limits = [self.after.threshold * one.verdict.dimensions for one in (self.before, self.after)]
+        draw_zero(ax, limits)
         ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.after.level)} intervals")
-        ends = linear_range(intervals, limit)
-        draw_intervals(ax, intervals, limit, ends, bars=True)
+        draw_intervals(ax, intervals, limits, linear_range(intervals, limits), bars=True)
         name_rows(ax, _NAMES, None)
         for y, (interval, one) in enumerate(zip(intervals, (self.before, self.after), strict=True)):
             note(ax, y, interval, one.n, one.summary.n_impossible, True)
@@ -180,7 +179,7 @@ class RecalibrationDisplay:
         ends = temperature_range(intervals, limit)
         temperature_axis(ax, *ends)
         draw_limits(ax, limit)
-        draw_intervals(ax, intervals, limit, ends, origin=1.0)
+        draw_intervals(ax, intervals, (limit, limit), ends, origin=1.0)
         name_rows(ax, _NAMES, None)
         for y, interval in enumerate(intervals):
             if math.isnan(interval.value):
