@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from .inference.local import Local, Range
-from .places import between
+from .places import brief_range
 
 __all__ = ["BEYOND", "OTHER", "SUSPECTED", "Course", "Step"]
 
@@ -67,7 +67,7 @@ class Step:
     def name(self) -> str:
         """What it is called, in a few words."""
         r = self.range
-        return between(r.on, r.low, r.high) + ("" if r.label is None else f", class {r.label}")
+        return brief_range(r.on, r.label, r.low, r.high)
 
     @property
     def bounds(self) -> str:

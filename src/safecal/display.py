@@ -1,27 +1,41 @@
 """Tables as text that fits a terminal, and as HTML for notebooks."""
 
+from __future__ import annotations
+
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from .inference.mistakes import Mistakes
 from .inference.results import Interval, TestResult, direction
 from .reliability import Reliability
 from .summary import Summary
 from .table import SIDES, Table
 
+if TYPE_CHECKING:
+    from .places import Place
+
 __all__ = [
+    "PLACE",
     "Metric",
+    "count",
     "evaluation_html",
     "evaluation_text",
     "inference_rows",
     "metric_rows",
     "number",
+    "place_cells",
     "table_html",
     "table_text",
 ]
 
 Cells = list[list[str]]
 Metric = tuple[str, str, str]  # name, value, meaning
+
+PLACE = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # columns of a place
+_PLACES = 5  # that are listed
+_NAME = 24  # characters of a name
 
 
 def number(value: float, *, signed: bool = False) -> str:
@@ -35,6 +49,11 @@ def number(value: float, *, signed: bool = False) -> str:
     return (
         f"{value:+.4f}" if signed and abs(value) >= 0.00005 else f"{abs(value) if abs(value) < 0.00005 else value:.4f}"
     )
+
+
+def count(value: float) -> str:
+    """Return how many mistakes there are; by weight, or where they are announced, that need not be whole."""
+    return f"{value:.0f}" if value >= 10.0 or value == round(value) else f"{value:.2g}"
 
 
 def _row(
@@ -77,12 +96,7 @@ def _align(rows: Sequence[Sequence[str]]) -> list[str]:
 def table_text(table: Table) -> str:
     """Return a table as aligned text."""
     header, body, last = _table_cells(table)
-    names = ["".join(c if c.isprintable() else ascii(c)[1:-1] for c in row[0]) for row in [header, *body, last]]
-    short = [
-        [name if len(name) <= 24 else name[:21] + "...", *row[1:]]
-        for name, row in zip(names, [header, *body, last], strict=True)
-    ]
-    lines = _align(short)
+    lines = _align([[_short(row[0]), *row[1:]] for row in [header, *body, last]])
     rule = "-" * len(lines[0])
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
 
@@ -91,6 +105,50 @@ def _escaped(text: str) -> str:
     from html import escape  # here, since a terminal needs none
 
     return escape(text)
+
+
+def _short(name: str) -> str:
+    name = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+    return name if len(name) <= _NAME else name[: _NAME - 3] + "..."
+
+
+def place_cells(place: Place) -> list[str]:
+    """Return a place as cells of the columns `PLACE`."""
+    says, happens = "", ""
+    if place.type == "group" and not math.isnan(place.announced):
+        says, happens = f"{count(place.announced)} wrong", f"{count(place.seen)} wrong"
+    elif not math.isnan(place.predicted):
+        says, happens = f"{100.0 * place.predicted:.3g} %", f"{100.0 * place.observed:.3g} %"
+    if place.by == "mistakes":
+        ratio = place.seen / place.announced if place.announced > 0.0 else math.inf
+        at_least, allowed = f"{ratio:.3g} times", f"{place.limit:g} times"
+    else:
+        at_least, allowed = f"{place.ecd.low:+.3g}", f"{place.limit:.3g}"
+    share = f"{100.0 * place.share:.3g} %"
+    finding = "shown" if place.shown else "suspected"
+    return [place.brief, str(place.n), share, says, happens, at_least, allowed, finding]
+
+
+def _places_text(places: Sequence[Place]) -> list[str]:
+    """Return the places as a table of few columns."""
+    if not places:
+        return []
+    found = [dict(zip(PLACE, place_cells(place), strict=True)) for place in places[:_PLACES]]
+    wanted = {
+        "rows": "rows",
+        "it says": "it says",
+        "happens": "happens",
+        "ECD at least": "ECD from",
+        "allowed": "allowed",
+    }
+    names = [name for name in wanted if any(cells[name] for cells in found)]
+    marks = [" ?" if cells["finding"] == "suspected" else "" for cells in found]
+    body = [[_short(c["place"]) + mark, *(c[name] for name in names)] for c, mark in zip(found, marks, strict=True)]
+    lines = _align([["where", *(wanted[name] for name in names)], *body])
+    more = len(places) - _PLACES
+    notes = [f"and in {more} more place{'' if more == 1 else 's'}"] if more > 0 else []
+    notes += ["?  suspected: more rows would tell"] if any(marks) else []
+    return [lines[0], "-" * len(lines[0]), *lines[1:], *notes, ""]
 
 
 def _html_row(cells: Sequence[str], tag: str) -> str:
@@ -111,8 +169,10 @@ def table_html(table: Table) -> str:
     )
 
 
-def inference_rows(ecd: Interval, temperature: Interval, test: TestResult) -> list[Metric]:
-    """Return ECD and temperature with their intervals, and the test."""
+def inference_rows(
+    ecd: Interval, temperature: Interval, test: TestResult, mistakes: Mistakes | None = None
+) -> list[Metric]:
+    """Return ECD, temperature and mistakes with their intervals, and the test."""
     level = f"{100 * ecd.level:g} % interval"
 
     def ends(interval: Interval, signed: bool) -> str:
@@ -123,6 +183,10 @@ def inference_rows(ecd: Interval, temperature: Interval, test: TestResult) -> li
     rows = [("ECD", number(ecd.value, signed=True), f"nat{between}: {direction(ecd)}")]
     if not math.isnan(temperature.value):
         rows.append(("temperature", number(temperature.value), f"{ends(temperature, False)}; 1 is calibrated"))
+    if mistakes is not None:
+        made, announced, ratio = count(mistakes.seen), count(mistakes.announced), mistakes.ratio
+        times = f": {ratio.value:.3g} times, {ratio.low:.3g} to {ratio.high:.3g} at {100 * ratio.level:g} %"
+        rows.append(("mistakes", made, f"for {announced} announced{times if math.isfinite(ratio.value) else ''}"))
     p = f"{test.p_value:.2g}" if test.p_value >= 1e-4 else "< 0.0001"
     rows.append(("p-value", p, f"of calibration, {test.method} test"))
     return rows
@@ -155,11 +219,14 @@ def metric_rows(s: Summary, bins: Table | None, reliability: Reliability | None)
     return rows
 
 
-def evaluation_text(title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
-    """Return an evaluation as text, the verdict first."""
+def evaluation_text(
+    title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table], places: Sequence[Place] = ()
+) -> str:
+    """Return an evaluation as text: the verdict first, then where it is over-confident, then the numbers."""
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
     lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
-    return "\n".join([title, "", *_wrapped(verdict), "", *lines, *(f"\n{table_text(table)}" for table in tables)])
+    head = [title, "", *_wrapped(verdict), "", *_places_text(places)]
+    return "\n".join([*head, *lines, *(f"\n{table_text(table)}" for table in tables)])
 
 
 def _wrapped(text: str) -> list[str]:
@@ -170,7 +237,9 @@ def _wrapped(text: str) -> list[str]:
     ]
 
 
-def evaluation_html(title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table]) -> str:
+def evaluation_html(
+    title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table], places: Sequence[Place] = ()
+) -> str:
     """Return an evaluation as HTML; everything from the data is escaped."""
     left, right = 'style="text-align:left"', 'style="text-align:right"'
     rows = "".join(
@@ -178,4 +247,16 @@ def evaluation_html(title: str, verdict: str, metrics: Sequence[Metric], tables:
         for a, b, c in metrics
     )
     head = f"<table><caption>{_escaped(title)}</caption><tbody>{rows}</tbody></table>"
-    return f"<div><p><strong>{_escaped(verdict)}</strong></p>{head}{''.join(map(table_html, tables))}</div>"
+    said = f"<p><strong>{_escaped(verdict)}</strong></p>"
+    return f"<div>{said}{_places_html(places)}{head}{''.join(map(table_html, tables))}</div>"
+
+
+def _places_html(places: Sequence[Place]) -> str:
+    if not places:
+        return ""
+    rows = "".join(_html_row(place_cells(place), "td") for place in places[:_PLACES])
+    more = f", the worst {_PLACES} of {len(places)} places" if len(places) > _PLACES else ""
+    return (
+        f"<table><caption>where it is over-confident{more}</caption>"
+        f"<thead>{_html_row(PLACE, 'th')}</thead><tbody>{rows}</tbody></table>"
+    )

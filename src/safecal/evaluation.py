@@ -326,10 +326,12 @@ class Evaluation:
         )
 
     def __repr__(self) -> str:
-        return evaluation_text(self._title(), str(self.verdict), self._metrics(), self._tables())
+        v = self.verdict
+        return evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where)
 
     def _repr_html_(self) -> str:
-        return evaluation_html(self._title(), str(self.verdict), self._metrics(), self._tables())
+        v = self.verdict
+        return evaluation_html(self._title(), str(v), self._metrics(), self._tables(), v.where)
 
     def _title(self) -> str:
         return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
@@ -340,7 +342,7 @@ class Evaluation:
 
     def _metrics(self) -> list[Metric]:
         verdict = self.verdict
-        head = inference_rows(verdict.ecd, verdict.temperature, self.test)
+        head = inference_rows(verdict.ecd, verdict.temperature, self.test, verdict.mistakes)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
     def plot(self) -> Any:

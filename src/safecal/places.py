@@ -20,7 +20,7 @@ from .table import Table
 __all__ = [
     "JudgedGroups",
     "Place",
-    "between",
+    "brief_range",
     "group_places",
     "in_percent",
     "judge_groups",
@@ -108,8 +108,8 @@ class Place:
         """The name in a few words, for a column of a table."""
         if self.type == "group":
             return self.label
-        of_class = self.name.partition(", ")[2].removesuffix(" predicted")
-        return between(self.on, self.low, self.high) + (f", {of_class}" if of_class else "")
+        of_class = self.name.partition(", class ")[2].removesuffix(" predicted")
+        return brief_range(self.on, of_class or None, self.low, self.high)
 
     def __str__(self) -> str:
         return f"{self.where} ({self._rows}; {self._bound})"
@@ -123,7 +123,7 @@ class Place:
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type == "group":
             return f"in {self.label} it is surer than it should be"
-        said, cases = between(self.on, self.low, self.high), in_percent(self.observed)
+        said, cases = _said(self.on, self.low, self.high), in_percent(self.observed)
         if self.on == "probability":
             return f"where it {said}, it happens in {cases} of the cases"
         of_class = self.name.partition(", ")[2]
@@ -137,6 +137,8 @@ class Place:
     def _bound(self) -> str:
         if self.by == "mistakes":
             return f"{self.limit:g} times as many are allowed"
+        if math.isinf(self.ecd.low):
+            return "something happened there that it had called impossible"
         if self.shown:
             return f"ECD is at least {self.ecd.low:.3g} nat, where {self.limit:.3g} is allowed"
         return f"ECD lies between {self.ecd.low:.3g} and {self.ecd.high:.3g} nat, and {self.limit:.3g} is allowed"
@@ -301,8 +303,14 @@ def _count(number: float) -> str:
     return f"{number:.0f}" if number >= 10.0 or number == round(number) else f"{number:.2g}"
 
 
-def between(on: str, low: float, high: float) -> str:
-    """Name a range in a few words, as it would be said of the model."""
+def brief_range(on: str, label: str | int | None, low: float, high: float) -> str:
+    """Name a range in a few words, for a column of a table."""
+    said = _said(on, low, high)
+    return said if label is None else f"class {label}, {said.removesuffix(' sure')}"
+
+
+def _said(on: str, low: float, high: float) -> str:
+    """Say what a model says in a range."""
     if on == "spread":
         return f"spread {_ends(low, high)}"
     ends = f"{_ends(100.0 * low, 100.0 * high)} %"

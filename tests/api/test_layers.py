@@ -126,6 +126,7 @@ ANNOTATED = {
     ("families.predictions", "table"),
     ("families.predictions", "tally"),
     ("table", "inference.results"),
+    ("display", "places"),
 }
 
 # A function without a home is a concept without a name.

@@ -30,15 +30,20 @@ def test_an_evaluation_as_text() -> None:
         bins=4,
         by=["north", None, "a name that is much too long", "south", "south", "south", "south"],
     )
-    assert str(result.verdict) == "UNSAFE: 1 outcome happened to which the model had given probability 0."
+    assert str(result.verdict).startswith("UNSAFE: 1 outcome happened to which the model had given probability 0.")
     assert _text(result) == (
         """\
 safecal evaluation: 7 rows, bernoulli
 
 VERDICT
 
+where        rows    it says  happens  ECD from  allowed
+--------------------------------------------------------
+group south     4  0.6 wrong  2 wrong      +inf      0.1
+
 ECD              +inf  nat: an outcome the model called impossible happened
 temperature    1.1987  95 % interval A to B; 1 is calibrated
+mistakes            2  for 1.1 announced: 1.82 times, 0.22 to 6.57 at 95 %
 p-value      < 0.0001  of calibration, exact test
 impossible          1  of 7 rows had probability 0; ECD of the others +0.0422
 NLL              +inf  nat, smaller is better; the model expected 0.4057
@@ -78,6 +83,7 @@ VERDICT
 
 ECD          +0.3486  nat, 95 % interval A to B: no clear direction
 temperature   3.0496  95 % interval A to B; 1 is calibrated
+mistakes           1  for 1.1 announced: 0.909 times, 0.023 to 5.07 at 95 %
 p-value          0.5  of calibration, exact test
 NLL           1.1919  nat, smaller is better; the model expected 0.8433
 ECE           0.3667  over-confident part 0.1667, under-confident 0.2000
@@ -104,6 +110,11 @@ safecal evaluation: 2 rows, gaussian
 
 VERDICT
 
+where      rows  ECD from  allowed
+----------------------------------
+group b ?     1     -1.74      0.2
+?  suspected: more rows would tell
+
 ECD          +1.2500  nat, 95 % interval A to B: no clear direction
 temperature   2.2500  95 % interval A to B; 1 is calibrated
 p-value         0.12  of calibration, exact test
@@ -116,6 +127,36 @@ a            1  -0.7500
 -----------------------
 all rows     2  +1.2500"""
     )
+
+
+def test_places_are_listed_after_the_verdict() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 3, (5000, 10))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    z[:, 3] += 2.5
+    site = rng.choice(["\x1b[31mred", "a name that is much too long", *"bcdef"], 5000)
+    result = safecal.evaluate(y, logits=1.3 * z, by=site)
+    places = result.verdict.where
+    assert len(places) > 5
+    text = repr(result)
+    table = text.split("\n\n")[2].splitlines()
+    assert table[0].split() == ["where", "rows", "it", "says", "happens", "ECD", "from", "allowed"]
+    assert [line[: len(place.brief)] for line, place in zip(table[2:7], places, strict=False)][:2] == [
+        place.brief for place in places[:2]
+    ]
+    assert table[7] == f"and in {len(places) - 5} more places"
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+    markup = result._repr_html_()
+    assert f"<caption>where it is over-confident, the worst 5 of {len(places)} places</caption>" in markup
+    assert f">{places[0].brief}</th>" in markup
+
+
+def test_mistakes_that_were_announced_stand_beside_those_that_were_made() -> None:
+    text = repr(safecal.evaluate(np.arange(10**6) < 1921, np.full(10**6, 105e-6), bins=None))
+    assert "mistakes         1921  for 105 announced: 18.3 times, 17.5 to 19.1 at 95 %\n" in text
+    assert "mistakes" not in repr(safecal.gaussian([0.1, 0.2], [0.0, 0.0], std=1.0).evaluate())
+    assert "for 0 announced\n" in repr(safecal.evaluate([1, 0], [1.0, 0.0], bins=None))
 
 
 def test_one_row_is_one_row() -> None:
