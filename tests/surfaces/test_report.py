@@ -21,11 +21,13 @@ from scipy import stats
 import safecal
 from safecal import Evaluation
 from safecal.band import binomial_band, effective_rows
+from safecal.course import Course
 from safecal.errors import FileError, InputError
 from safecal.report import report_html, write_report
 from safecal.report.coarse import coarser
 from safecal.report.details import snippet
 from safecal.report.diagram import points
+from safecal.report.opening import opening
 from safecal.report.svg import Scale
 from safecal.report.words import temperature_in_words
 from safecal.summary import as_sums
@@ -148,7 +150,7 @@ def test_the_verdict_comes_first(case: str) -> None:
     assert words(verdict.reading)[1:] in words(first.text)
     assert len(first.all("li")) >= 1
     names = [section["aria-labelledby"] for section in main.all("section")]
-    order = ["verdict", "numbers", "pictures", "tables", "details", "glossary"]
+    order = ["verdict", "where", "numbers", "pictures", "tables", "details", "glossary"]
     assert names == [name for name in order if name in names]
     assert set(order) - {"tables"} <= set(names)
 
@@ -247,7 +249,7 @@ def test_an_unsafe_model() -> None:
     assert f"{evaluation.ecd:+.4f} nat" in text
     assert f"95 % interval {evaluation.interval.low:+.4f} to {evaluation.interval.high:+.4f}" in text
     assert f"Its logits are about {evaluation.temperature.value:.3g} times too large." in text
-    assert all(place in text for place in evaluation.verdict.unsafe_in[:5])
+    assert all(place.brief in text for place in evaluation.verdict.where[:5])
     assert f"95 % of the time at most {evaluation.reliability.ece_quantile:.4f}" in text  # type: ignore[union-attr]
 
 
@@ -309,30 +311,196 @@ def test_a_family_it_does_not_know() -> None:
     assert "result = predictions.evaluate(" in text
 
 
-def test_safe_on_average_is_not_safe_everywhere() -> None:
+def _bad_group() -> Evaluation:
     z = np.linspace(-4, 4, 4000)
     y = np.random.default_rng(3).random(4000) < 1 / (1 + np.exp(-z))
     group = np.where(np.arange(4000) % 8 == 0, "few", "most")
-    evaluation = safecal.evaluate(y, logits=z * np.where(group == "few", 2.0, 0.9), by=group, bins=None)
-    assert (evaluation.verdict.decision, evaluation.verdict.unsafe_in) == ("UNSAFE", ("group few",))
+    return safecal.evaluate(y, logits=z * np.where(group == "few", 2.0, 0.9), by=group, bins=None)
+
+
+def test_safe_on_average_is_not_safe_everywhere() -> None:
+    evaluation = _bad_group()
+    verdict = evaluation.verdict
+    assert (verdict.decision, verdict.on_average, verdict.shown[0].name) == ("UNSAFE", "SAFE", "group few")
     page = report_html(evaluation)
     text = visible(Reader(page).root)
     assert "In places it is surer than it should be" in text
     assert "keeps its word" not in text
     assert 'class="safe"' not in page
-    assert "within the limits" in text
-    assert "One bin or group is over-confident beyond the limit." in text
-    assert "Look there first.Over-confident beyond the limit: group few." in text.replace(". Over", ".Over")
+    assert "On average its confidence is right. But people meet it in one place at a time." in text
+    assert "Do not act on its confidence there." in text
+    assert "Look at the rows there. Over-confident beyond the limit: group few." in text
 
 
-def test_a_small_place_withholds_safe_and_is_shown() -> None:
-    p = np.where(np.arange(40_000) < 1600, 0.9, 0.2)
-    y = np.random.default_rng(13).random(40_000) < np.where(p == 0.9, 0.65, 0.2)
-    page = report_html(safecal.evaluate(y, p, bins=2, max_temperature=10.0, threshold=0.25))
-    text = visible(Reader(page).root)
-    assert "UNDETERMINED" in text
+def test_the_first_screen_names_place_number_and_what_is_allowed() -> None:
+    evaluation = _shifted(20_000)
+    place = evaluation.verdict.where[0]
+    assert place.type == "range"
+    root = Reader(report_html(evaluation)).root
+    first = root.all("section")[0]
+    assert words(first.all("p", class_="place")[0].text) == place.where[0].upper() + place.where[1:] + "."
+    number = words(first.all("p", class_="figure")[0].text)
+    assert number.startswith(f"{place.ecd.low:.3g} nat of surprise there that it did not announce, at least. 0.2 is")
+    assert f"{place.n} rows" in number
+    headings = [heading.text for heading in first.all() if re.fullmatch("h[23]", heading.tag)]
+    assert headings == ["UNSAFE", "What to do", "What it means", "Why"]
+
+
+def _shifted(n: int) -> Evaluation:
+    rng = np.random.default_rng(1)
+    z = rng.normal(0, 2, n)
+    return safecal.evaluate(rng.random(n) < 1 / (1 + np.exp(1 - z)), logits=z)
+
+
+@pytest.mark.parametrize(
+    ("case", "place", "number", "about"),
+    [
+        (
+            "safe",
+            "None of 56 ranges of its predictions and none of 6 groups is over",
+            "nat",
+            "did not announce, at most",
+        ),
+        (
+            "cautious",
+            "None of 56 ranges of its predictions is over-confident",
+            "nat",
+            "less surprise than it announced",
+        ),
+        ("undetermined", "Over-confidence is not shown, and not ruled out.", "nat", "did not announce, perhaps"),
+        ("unsafe", "It is worst in site north.", "nat", "did not announce, at least, on average. 0.1 is allowed."),
+        ("useless", "Worst: where it says 89 to 90.5 %, it happens in 50 % of the cases.", "nat", "at least"),
+        ("gaussian", "On average, over all rows.", "nat", "0.4 is allowed."),
+        ("many", "Over-confidence is not shown", "times", "too large are its logits, perhaps. 1.5 is allowed."),
+        ("impossible", "In group None it is surer", "2 outcomes", "of probability 0. None is allowed."),
+        ("all impossible", "In 1 row.", "1 outcome", "of probability 0."),
+        ("certain", "Over-confidence is not shown", "60 rows", "a probability of exactly 0."),
+        ("coin tosses", "On average, over all rows: its predictions have no ranges", "0 nat", "at most"),
+    ],
+)
+def test_the_first_screen_of_every_kind(case: str, place: str, number: str, about: str) -> None:
+    found = opening(evaluations()[case], evaluations()[case].verdict)
+    assert found.place.startswith(place)
+    assert found.number.endswith(number)
+    assert about in found.about
+
+
+def test_the_first_screen_counts_mistakes() -> None:
+    rare = safecal.evaluate(np.arange(10**6) < 1921, np.full(10**6, 105e-6))
+    found = opening(rare, rare.verdict)
+    assert found.place == "It announced 105 mistakes and made 1921."
+    assert (found.number, found.about) == (
+        "17.5 times", "as many mistakes as announced, at least. 3 times are allowed.",
+    )  # fmt: skip
+    assert "It announced 105 mistakes and made 1921." in visible(Reader(report_html(rare)).root)
+    ward = np.arange(50_000) % 5
+    y = np.random.default_rng(0).random(50_000) < np.where(ward == 1, 0.006, 0.001)
+    result = safecal.evaluate(y, np.full(50_000, 0.001), by={"ward": ward})
+    found = opening(result, result.verdict)
+    assert found.place.startswith("In ward 1 it announced 10 mistakes and made ")
+    assert found.about.startswith("as many mistakes as it announced. 3 times are allowed.")
+    root = Reader(report_html(result)).root
+    (row,) = root.all("table", class_="keys")[-1].all("tr", class_="beyond")
+    assert re.fullmatch(r"\d+ mistakes, 10 announced", row.children[-1].text)
+
+
+def test_the_first_screen_of_temperatures_and_of_averages_alone() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 0.5, 100_000)
+    hot = safecal.evaluate(rng.random(100_000) < 1 / (1 + np.exp(-z / 2)), logits=z)
+    found = opening(hot, hot.verdict)
+    assert (found.number[-5:], found.about) == ("times", "too large are its logits, at least. 1.5 is allowed.")
+    other = _of_family(hot, "mixture")
+    assert opening(other, other.verdict).about.startswith("is its temperature, at least.")
+    average = safecal.evaluate(rng.random(5000) < 0.8, np.full(5000, 0.8), rule="average")
+    assert opening(average, average.verdict).place == "On average, over all rows: places were not looked at."
+    text = visible(Reader(report_html(average)).root)
+    assert "Only averages were judged: the verdict looks at no place." in text
+    assert "ruleaverage" in text
+
+
+def test_a_suspected_place_withholds_safe_and_is_shown() -> None:
+    rng = np.random.default_rng(4)
+    z = rng.normal(0, 2, 1500)
+    evaluation = safecal.evaluate(rng.random(1500) < 1 / (1 + np.exp(0.9 - z)), logits=z)
+    assert (evaluation.verdict.decision, evaluation.verdict.shown) == ("UNDETERMINED", ())
+    root = Reader(report_html(evaluation)).root
+    text = visible(root)
     assert "In places it may not be safe" in text
     assert "treat its confidence there as unproven" in text
+    assert "In no place is it shown to be over-confident beyond the limit, but in some that is suspected." in text
+    (table,) = root.all("table", class_="places")
+    assert {row.children[-1].text for row in table.all("tbody")[0].all("tr")} == {"suspected"}
+    assert table.all("tr", class_="suspected")
+
+
+# Where
+
+
+def test_every_place_of_the_verdict_is_in_the_table() -> None:
+    evaluation = _shifted(20_000)
+    (section,) = Reader(report_html(evaluation)).root.all("section", aria_labelledby="where")
+    (table,) = section.all("table")
+    head = [cell.text for cell in table.all("th", scope="col")]
+    assert head == ["place", "rows", "share", "it says", "it happens", "ECD at least", "allowed", "finding"]
+    found = [[words(cell.text) for cell in row.children] for row in table.all("tbody")[0].all("tr")]
+    for place, cells in zip(evaluation.verdict.where, found, strict=True):
+        assert cells[0] == place.brief
+        assert cells[1].replace(" ", "") == str(place.n)
+        assert float(cells[3].rstrip(" %")) == pytest.approx(100 * place.predicted, rel=0.01)
+        assert float(cells[4].rstrip(" %")) == pytest.approx(100 * place.observed, rel=0.01)
+        assert float(cells[5]) == pytest.approx(place.ecd.low, rel=0.01)
+        assert (float(cells[6]), cells[7]) == (place.limit, "shown" if place.shown else "suspected")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_picture_along_the_predictions_is_that_of_the_plot(case: str) -> None:
+    evaluation = evaluations()[case]
+    course = Course.of(evaluation.local, evaluation.limits.local_threshold)
+    pictures = [svg for svg in read(case).all("svg", role="img") if svg["aria-labelledby"].startswith("along-")]
+    assert len(pictures) == bool(len(evaluation.local))
+    if course.worst is None:
+        return
+    (picture,) = pictures
+    texts = [text.text for text in picture.all("text")]
+    assert any(text.startswith(f"worst: {course.worst.name}") for text in texts)
+    assert [name for _, name in course.ticks if name in texts] == [name for _, name in course.ticks]
+    assert len(picture.all("rect", class_="band")) == len(course.steps)
+    diamonds = [len(picture.all("polygon", class_=look)) for look in ("over", "over hollow")]
+    states = [step.state for step in course.steps]
+    assert diamonds == [states.count("beyond the limit"), states.count("suspected")]
+    lines = picture.all("line", class_="step")[: len(course.steps)]
+    known = [step for step in course.steps if math.isfinite(step.range.ecd.value)]
+    heights = [float(line["y1"]) for line in lines][: len(known)]
+    value = [step.range.ecd.value for step in known]
+    (zero,) = picture.all("line", class_="neutral")
+    top, bottom = course.top + 0.14 * (course.top - course.bottom), course.bottom
+    scale = Scale(bottom, top, 286.0, 24.0)
+    assert heights == pytest.approx([scale(x) for x in value], abs=0.1)
+    assert float(zero["y1"]) == pytest.approx(scale(0.0), abs=0.1)
+
+
+def test_where_there_are_no_ranges_the_page_says_so() -> None:
+    text = visible(read("gaussian"))
+    assert (
+        "It is judged on average alone. Its predictions are all alike, or have no order: they have no ranges." in text
+    )
+    assert "In no place is it shown to be over-confident beyond the limit, and in none is that" in visible(read("safe"))
+
+
+def test_a_page_of_two_classes_is_small() -> None:
+    assert len(report_html(_shifted(20_000)).encode()) < 150_000
+    assert len(page_of("unsafe").encode()) < 150_000
+
+
+def test_limits_of_groups_that_differ_are_drawn_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    z = rng.normal(0.0, 1.0, (900, 60)) * np.repeat([0.2, 3.0], [450, 450])[:, None]
+    y_true = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    root = Reader(report_html(safecal.evaluate(y_true, logits=z, by=np.repeat(["vague", "sharp"], 450)))).root
+    (picture,) = (svg for svg in root.all("svg", role="img") if svg["aria-labelledby"].startswith("groups-"))
+    assert len(picture.all("line", class_="limit")) == len(picture.all("rect", class_="zone")) == 2
+    assert any(text.text.startswith("limits 0.") for text in picture.all("text"))
 
 
 def test_a_few_rows_that_decide_are_pointed_at() -> None:
@@ -362,6 +530,9 @@ def test_recalibration_stands_beside_it() -> None:
     rows = {row.all("th")[0].text: [cell.text for cell in row.all("td")] for row in section.all("tbody")[0].all("tr")}
     assert rows["verdict"] == ["UNSAFE", "SAFE"]
     assert rows["ECD"] == [f"{before.ecd:+.4f}", f"{after.ecd:+.4f}"]
+    assert rows["worst place"][0].startswith(before.verdict.where[0].brief)
+    assert rows["worst place"][1] == "none"
+    assert rows["mistakes, made over announced"] == [f"{e.mistakes.ratio.value:.4f}" for e in (before, after)]  # type: ignore[union-attr]
     assert rows["NLL"] == [f"{before.nll:.4f}", f"{after.nll:.4f}"]
     assert "After recalibration" not in page_of("unsafe")
 
@@ -381,7 +552,8 @@ def test_the_tables_hold_the_sums() -> None:
     (sorted_by,) = groups.all("th", aria_sort="descending")
     assert sorted_by.text == "ECD"
     beyond = {row.children[0].text for row in groups.all("tr", class_="beyond")}
-    assert {f"site {name}" for name in beyond} == {n for n in evaluation.verdict.unsafe_in if n.startswith("site")}
+    assert {f"site {name}" for name in beyond} == {p.name for p in evaluation.verdict.shown if p.type == "group"}
+    assert "Bins decide nothing: the verdict looks at ranges of its own." in visible(root)
 
 
 def test_a_crowd_of_bins_and_groups() -> None:
@@ -436,7 +608,9 @@ def test_the_python_code_makes_it_again(options: dict[str, Any], capsys: pytest.
     rng = np.random.default_rng(0)
     p = rng.random(200)
     y, groups, weights = rng.random(200) < p, rng.integers(0, 3, 200), rng.random(200)
-    made = safecal.evaluate(y, p, by=groups, sample_weight=weights, threshold=0.2, level=0.9, **options)
+    made = safecal.evaluate(
+        y, p, by=groups, sample_weight=weights, threshold=0.2, level=0.9, max_ratio=4.0, min_share=0.1, **options
+    )
     names: dict[str, Any] = {"y_true": y, "y_prob": p, "groups": groups, "weights": weights}
     exec(snippet(made), names)
     assert names["result"] == made

@@ -4,8 +4,8 @@ import math
 
 from ..evaluation import Evaluation
 from ..verdict import Verdict
-from .markup import Markup, element
-from .numbers import grouped, shown
+from .markup import Markup, element, shortened
+from .numbers import grouped, shown, together
 from .tables import region
 from .words import sentence, with_code
 
@@ -44,14 +44,29 @@ def _rows(before: Evaluation, was: Verdict, after: Evaluation, now: Verdict) -> 
         ("ECD at least", True, [e.interval.low for e in both]),
         ("ECD at most", True, [e.interval.high for e in both]),
         ("temperature", False, [e.temperature.value for e in both]),
+        ("mistakes, made over announced", False, [_ratio(e) for e in both]),
         ("NLL", False, [e.nll for e in both]),
         ("ECE", False, [e.ece for e in both]),
         ("Brier", False, [e.brier for e in both]),
         ("accuracy", False, [e.accuracy for e in both]),
     ]
     rows = [("verdict", was.decision, now.decision), ("rows", grouped(before.n), grouped(after.n))]
+    rows.append(("worst place", _worst(was), _worst(now)))
     return rows + [
         (name, shown(a, signed=signed), shown(b, signed=signed))
         for name, signed, (a, b) in numbers
         if not (math.isnan(a) and math.isnan(b))
     ]
+
+
+def _ratio(evaluation: Evaluation) -> float:
+    return math.nan if evaluation.mistakes is None else evaluation.mistakes.ratio.value
+
+
+def _worst(verdict: Verdict) -> str:
+    """Name the worst place with its bound; it may be none."""
+    if not verdict.where:
+        return "none"
+    place = verdict.where[0]
+    bound = "" if place.by == "mistakes" else f", ECD at least {shown(place.ecd.low, signed=True)}"
+    return together(shortened(place.brief, 40) + (bound if place.shown else ", suspected"))

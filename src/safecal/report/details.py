@@ -10,6 +10,7 @@ from typing import Any
 from .._versions import version
 from ..bins import Bins
 from ..evaluation import Evaluation
+from ..limits import Limits
 from ..table import Table
 from .figures import test_name
 from .markup import Markup, element, join, shortened
@@ -30,6 +31,10 @@ GLOSSARY = (
         "temperature",
         "the power 1/T that makes the predictions fit best; above 1 over-confident, below 1 under-confident",
     ),
+    ("mistake", "an outcome other than the likeliest; announced by what the model left to the others"),
+    ("range", "a part of the predictions in their order: halves to sixteenths of the rows"),
+    ("suspected", "beyond the limit by its estimate, but not by its bound: more rows would tell"),
+    ("dimension", "two nats of spread of the surprise, at least one; for states their dimension, for two classes 1"),
     ("over-confident", "more surprised than announced; unsafe, because people rely on announced certainty"),
     ("under-confident", "less surprised than announced; cautious"),
     ("impossible", "an outcome happened to which the model had given probability 0: an infinite surprise"),
@@ -59,14 +64,19 @@ def versions() -> Pairs:
 def parameters(evaluation: Evaluation) -> Pairs:
     """Return what was asked, and by which methods it was answered."""
     e = evaluation
-    unit = "nat" if e.dimension == 1 else f"nat a dimension, {plain(e.threshold * e.dimension)} nat for {e.dimension}"
+    limits, many = e.limits, e.verdict.dimensions
     found = [("family", e.family), ("rows", grouped(e.n))]
     if e.dimension > 1:
         found.append(("dimension", str(e.dimension)))
+    unit = "nat" if many == 1.0 else f"nat a dimension, {plain(e.verdict.allowed)} nat for {plain(many)}"
     found += [
-        ("threshold", f"{plain(e.threshold)} {unit}"),
-        ("max_temperature", plain(e.max_temperature)),
-        ("level", percent(e.level)),
+        ("threshold", f"{plain(limits.threshold)} {unit}"),
+        ("max_temperature", plain(limits.max_temperature)),
+        ("max_ratio", f"{plain(limits.max_ratio)} times as many mistakes as announced"),
+        ("local_threshold", f"{plain(limits.local_threshold)} nat{'' if many == 1.0 else ' a dimension'}, in a range"),
+        ("min_share", f"{percent(limits.min_share)} of the rows, in a range"),
+        ("level", percent(limits.level)),
+        ("rule", limits.rule),
         ("bins", "none" if e.bins is None else f"{len(e.bins)} on {e.bins.name}"),
         ("groups", "none" if e.groups is None else f"{grouped(len(e.groups))}, by {shortened(e.groups.name, 60)}"),
         ("test", f"{test_name(e.test.method)}: {e.test.reason}"),
@@ -83,7 +93,9 @@ def snippet(evaluation: Evaluation) -> str:
     options += ["by=groups"] if e.groups is not None else []
     options += ["cluster=clusters"] if e.test.method == "cluster" else []
     options += ["sample_weight=weights"] if e.summary.weight != e.n else []
-    options += [f"threshold={e.threshold!r}", f"max_temperature={e.max_temperature!r}", f"level={e.level!r}"]
+    always = ("threshold", "max_temperature", "level")
+    changed = [n for n in e.limits.__slots__ if n in always or getattr(e.limits, n) != getattr(Limits(), n)]
+    options += [f"{name}={getattr(e.limits, name)!r}" for name in changed]
     calls = {
         "bernoulli": "safecal.evaluate(\n    y_true,\n    y_prob,{})",
         "categorical": "safecal.evaluate(\n    y_true,\n    y_prob,{})",

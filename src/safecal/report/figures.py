@@ -2,11 +2,12 @@
 
 import math
 
+from ..display import count
 from ..evaluation import Evaluation
 from ..inference.results import Interval, direction
 from ..verdict import Verdict
 from .findings import Findings
-from .gauges import ecd_gauge, temperature_gauge
+from .gauges import ecd_gauge, factor_gauge
 from .markup import Markup, element, join
 from .numbers import ends, grouped, percent, plain, shown, together
 from .words import sentence, temperature_in_words
@@ -27,7 +28,7 @@ def test_name(method: str) -> str:
 
 
 def cards(findings: Findings) -> Markup:
-    """Return ECD and temperature, the two scales of the verdict, with a gauge each."""
+    """Return the scales of the verdict, with a gauge each: ECD, temperature, and the mistakes of classifiers."""
     evaluation, verdict = findings.evaluation, findings.verdict
     ecd, temperature = verdict.ecd, verdict.temperature
     side = direction(ecd)
@@ -35,26 +36,35 @@ def cards(findings: Findings) -> Markup:
         side = "as surprised as announced" if ecd.low == ecd.high else "it may lie on either side of 0"
     said = temperature_in_words(evaluation.family, temperature.value, temperature.method)
     said += "; 1 is not ruled out" if temperature.low <= 1.0 <= temperature.high else ""
-    return element(
-        "div",
-        element(
-            "div",
-            _heading("ECD", "how much more surprised than announced"),
+    parts = [
+        _card(
+            _heading("ECD", "surprise beyond what it announced"),
             _figure(ecd, "nat"),
-            element("p", f"{sentence(side)}.", class_="says"),
+            f"{sentence(side)}.",
             ecd_gauge("ecd-gauge", ecd, findings.limit),
-            class_="card",
         ),
-        element(
-            "div",
-            _heading("Temperature", "the one the data ask for; 1 is calibrated"),
+        _card(
+            _heading("Temperature", "the data ask for it; 1 is calibrated"),
             _figure(temperature, ""),
-            element("p", f"{sentence(said)}.", class_="says"),
-            temperature_gauge("temperature-gauge", temperature, verdict.max_temperature),
-            class_="card",
+            f"{sentence(said)}.",
+            factor_gauge("temperature-gauge", "Temperature", temperature, verdict.max_temperature),
         ),
-        class_="cards",
-    )
+    ]
+    return element("div", *parts, _mistakes(verdict), class_="cards")
+
+
+def _mistakes(verdict: Verdict) -> Markup | None:
+    found = verdict.mistakes
+    if found is None:
+        return None
+    said = f"It announced {count(found.announced)} mistakes and made {count(found.seen)}."
+    about = _heading("Mistakes", "made over announced")
+    gauge = factor_gauge("mistakes-gauge", "Mistakes", found.ratio, verdict.limits.max_ratio)
+    return _card(about, _figure(found.ratio, ""), said, gauge)
+
+
+def _card(heading: Markup, figure: Markup, said: str, gauge: Markup | None) -> Markup:
+    return element("div", heading, figure, element("p", said, class_="says"), gauge, class_="card")
 
 
 def _heading(name: str, about: str) -> Markup:

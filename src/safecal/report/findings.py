@@ -4,8 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Self, final
 
+from ..display import count
 from ..evaluation import Evaluation
 from ..inference.results import Interval
+from ..places import judge_groups
 from ..table import Table
 from ..verdict import Verdict
 from .coarse import coarser
@@ -30,8 +32,12 @@ class Rung:
         Share of the weight.
     ecd : Interval
         ECD, with an interval so wide that those of all keys hold together.
+    limit : float
+        Largest ECD that is allowed there, in nats.
     beyond : bool
-        Whether it is over-confident beyond the limit.
+        Whether it is over-confident beyond the limit; a group as the verdict judges it.
+    said : str
+        What was found, in a few words; empty where nothing was.
     """
 
     index: int
@@ -39,14 +45,9 @@ class Rung:
     n: int
     share: float
     ecd: Interval
+    limit: float
     beyond: bool
-
-    @property
-    def side(self) -> str:
-        """What the interval says, in a word; empty where it says nothing."""
-        if self.beyond:
-            return "over-confident"
-        return "under-confident" if self.ecd.high < 0.0 else ""
+    said: str
 
 
 @final
@@ -61,7 +62,7 @@ class Findings:
     verdict : Verdict
         Its verdict.
     limit : float
-        Largest ECD that is allowed, in nats.
+        Largest ECD that is allowed on average, in nats.
     bins : Table or None
         The bins, neighbours merged where there are very many.
     in_bins : list of Rung
@@ -83,13 +84,40 @@ class Findings:
         verdict = evaluation.verdict
         limit = verdict.allowed
         bins = None if evaluation.bins is None else coarser(evaluation.bins)
-        in_bins, in_groups = (_rungs(table, verdict.level, limit) for table in (bins, evaluation.groups))
+        in_bins = [] if bins is None else _bins(bins, verdict.level, limit)
+        in_groups = [] if evaluation.groups is None else _groups(evaluation.groups, evaluation)
         in_groups.sort(key=lambda rung: math.inf if math.isnan(rung.ecd.value) else -rung.ecd.value)
         return cls(evaluation, verdict, limit, bins, in_bins, in_groups)
 
 
-def _rungs(table: Table | None, level: float, limit: float) -> list[Rung]:
-    if table is None:
-        return []
+def _bins(table: Table, level: float, limit: float) -> list[Rung]:
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.intervals(level), strict=True)
-    return [Rung(i, name, n, share, at, at.low > limit) for i, (name, n, share, at) in enumerate(rows)]
+    return [
+        Rung(i, name, n, share, at, limit, at.low > limit, _side(at, limit))
+        for i, (name, n, share, at) in enumerate(rows)
+    ]
+
+
+def _side(ecd: Interval, limit: float) -> str:
+    """Say in a word on which side an interval lies; nothing where it says nothing."""
+    if ecd.low > limit:
+        return "over-confident"
+    return "under-confident" if ecd.high < 0.0 else ""
+
+
+def _groups(table: Table, evaluation: Evaluation) -> list[Rung]:
+    """Return the groups, each as the verdict judges it: by ECD, by its mistakes, or not at all."""
+    judged = judge_groups(table, evaluation.limits, evaluation.tally.weighted)
+    everywhere = evaluation.limits.everywhere
+    rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.ecd.tolist(), strict=True)
+    found = []
+    for i, (name, n, share, ecd) in enumerate(rows):
+        at, limit = judged.interval(ecd, i), float(judged.limit[i])
+        degree = int(judged.degree[i]) if everywhere else 0
+        said = "under-confident" if at.high < 0.0 else ""
+        if degree and judged.by_mistakes[i] > judged.by_ecd[i]:
+            said = f"{count(judged.seen[i])} mistakes, {count(judged.announced[i])} announced"
+        elif degree:
+            said = "over-confident" if degree == 2 else "suspected"
+        found.append(Rung(i, name, n, share, at, limit, degree == 2, said))
+    return found

@@ -1,4 +1,4 @@
-"""ECD and temperature, each with its interval, on a scale that shows what is allowed."""
+"""ECD, temperature and mistakes, each with its interval, on a scale that shows what is allowed."""
 
 import math
 
@@ -7,12 +7,12 @@ from .markup import Markup, element, join
 from .numbers import ends, plain, shown
 from .svg import Scale, centred, label, line, picture, shape, tick_text
 
-__all__ = ["ecd_gauge", "temperature_gauge"]
+__all__ = ["ecd_gauge", "factor_gauge"]
 
-_WIDTH, _HEIGHT = 360.0, 84.0
-_LEFT, _RIGHT = 2.0, 358.0
+_WIDTH, _HEIGHT = 320.0, 84.0
+_LEFT, _RIGHT = 2.0, 318.0
 _MIDDLE, _AXIS = 38.0, 58.0
-_FARTHEST = 32.0  # temperatures beyond it, or its inverse, lie at the edge
+_FARTHEST = 32.0  # factors beyond it, or its inverse, lie at the edge
 
 
 def ecd_gauge(name: str, ecd: Interval, limit: float) -> Markup | None:
@@ -29,17 +29,17 @@ def ecd_gauge(name: str, ecd: Interval, limit: float) -> Markup | None:
     return _gauge(name, title, ecd, limit, 0.0, scale, signed=True)
 
 
-def temperature_gauge(name: str, temperature: Interval, limit: float) -> Markup | None:
-    """Return the picture of the temperature, on a scale of ratios; None where there is no temperature."""
-    if math.isnan(temperature.value):
+def factor_gauge(name: str, what: str, factor: Interval, limit: float) -> Markup | None:
+    """Return the picture of a factor that should be 1, on a scale of ratios; None where there is none."""
+    if math.isnan(factor.value):
         return None
-    ends_and_limit = (temperature.low, temperature.value, temperature.high, limit / 1.5, 1.6 * limit)
+    ends_and_limit = (factor.low, factor.value, factor.high, limit / 1.5, 1.6 * limit)
     known = [min(max(x, 1.0 / _FARTHEST), _FARTHEST) for x in ends_and_limit]
     low, high = min([0.75, *known]), max([1.3, *known])
     pad = (high / low) ** 0.06
     scale = Scale(low / pad, high * pad, _LEFT, _RIGHT, log=True)
-    title = f"Temperature {shown(temperature.value)} against the limit of {plain(limit)}"
-    return _gauge(name, title, temperature, limit, 1.0, scale, signed=False)
+    title = f"{what} {shown(factor.value)} against the limit of {plain(limit)}"
+    return _gauge(name, title, factor, limit, 1.0, scale, signed=False)
 
 
 def _gauge(

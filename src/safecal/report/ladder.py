@@ -13,28 +13,46 @@ _WIDTH, _STEP, _TOP = 440.0, 24.0, 26.0
 _LONGEST = 22  # characters of a name
 
 
-def ladder(name: str, title: str, found: list[Rung], limit: float, *, bars: bool) -> Markup:
-    """Return the picture: bars from 0 for bins, marks for groups."""
-    scale = _scale(found, limit)
+def ladder(name: str, title: str, found: list[Rung], *, bars: bool) -> Markup:
+    """Return the picture: bars from 0 for bins, marks for groups; each beside its limit."""
+    limits = [rung.limit for rung in found]
+    scale = _scale(found, limits)
     bottom = _TOP + _STEP * len(found)
     ticks = [t for t in scale.ticks(5) if scale.start + 1.0 < scale(t) < scale.end - 1.0]
     parts = [
-        element("rect", x=scale(limit), y=_TOP, width=scale.end - scale(limit), height=bottom - _TOP, class_="zone"),
+        *_limits(limits, scale, bottom),
         *(line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in ticks),
         *(label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in ticks),
         line(scale(0.0), _TOP, scale(0.0), bottom, "neutral"),
-        line(scale(limit), _TOP, scale(limit), bottom, "limit"),
-        centred(scale(limit), _TOP - 9.0, f"limit {plain(limit)}", "limit-text", (scale.start, scale.end)),
         label((scale.start + scale.end) / 2.0, bottom + 38.0, "ECD, nat", "axis-name", "middle"),
     ]
     largest = max(rung.share for rung in found)
     for place, rung in enumerate(found):
         parts.append(_drawn(rung, scale, _TOP + _STEP * (place + 0.5), largest, bars=bars))
-    return picture(name, (_WIDTH, bottom + 50.0), title, _described(found, limit), *parts)
+    return picture(name, (_WIDTH, bottom + 50.0), title, _described(found), *parts)
 
 
-def _scale(found: list[Rung], limit: float) -> Scale:
-    """Return a scale that holds every value and the limit; intervals may run out of it."""
+def _limits(limits: list[float], scale: Scale, bottom: float) -> list[Markup]:
+    """Shade what is not allowed, and draw the limit: one line, or one for each where they differ."""
+    least, most = min(limits), max(limits)
+    one = least == most
+    rows = (
+        [(limits[0], _TOP, bottom)]
+        if one
+        else [(x, _TOP + _STEP * k, _TOP + _STEP * (k + 1)) for k, x in enumerate(limits)]
+    )
+    parts = []
+    for limit, top, end in rows:
+        x = scale(limit)
+        parts.append(element("rect", x=x, y=top, width=scale.end - x, height=end - top, class_="zone"))
+        parts.append(line(x, top, x, end, "limit"))
+    text = f"limit {plain(least)}" if one else f"limits {plain(least)} to {plain(most)}"
+    return [*parts, centred(scale(most), _TOP - 9.0, text, "limit-text", (scale.start, scale.end))]
+
+
+def _scale(found: list[Rung], limits: list[float]) -> Scale:
+    """Return a scale that holds every value and every limit; intervals may run out of it."""
+    limit = max(limits)
     finite = [rung.ecd for rung in found if math.isfinite(rung.ecd.value)]
     reach = max([2.0 * limit, *(min(abs(at.value), 1e300) for at in finite)])
     low = max(min([-0.4 * limit, *(min(at.value, at.low) for at in finite)]), -1.8 * reach)
@@ -81,7 +99,7 @@ def _arrow(x: float, y: float, outward: float) -> Markup:
     return shape([(x + 2.0 * outward, y), (back, y - 4.0), (back, y + 4.0)], "arrow")
 
 
-def _described(found: list[Rung], limit: float) -> str:
+def _described(found: list[Rung]) -> str:
     beyond = [rung.name for rung in found if rung.beyond]
     known = [rung for rung in found if not math.isnan(rung.ecd.value)]
     if not known:
@@ -90,4 +108,4 @@ def _described(found: list[Rung], limit: float) -> str:
     names = ", ".join(shortened(name, 40) for name in beyond[:5]) + (" and others" if len(beyond) > 5 else "")
     text = f"{len(known)} values with intervals. The largest is {shown(worst.ecd.value, signed=True)} nat, "
     text += f"in {shortened(worst.name, 40)}. "
-    return text + (f"Beyond the limit of {plain(limit)}: {names}." if beyond else "None is shown to exceed the limit.")
+    return text + (f"Beyond the limit: {names}." if beyond else "None is shown to exceed the limit.")

@@ -16,6 +16,7 @@ from .after import after_section
 from .findings import Findings
 from .markup import Markup, element, join
 from .numbers import grouped, rows
+from .where import where_section
 
 __all__ = ["LARGEST", "Context", "page"]
 
@@ -39,6 +40,7 @@ def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> 
     findings = Findings.of(evaluation)
     body = [
         sections.verdict_section(findings),
+        where_section(findings),
         sections.numbers_section(findings),
         None if after is None else after_section(evaluation, findings.verdict, after),
         sections.pictures_section(findings),

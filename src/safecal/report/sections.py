@@ -13,6 +13,7 @@ from .icons import icon
 from .ladder import ladder
 from .markup import Markup, element, join
 from .numbers import grouped, percent, plain, together
+from .opening import opening
 from .tables import key_table, region
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
 
 _DRAWN = 40  # groups in a picture
 _LISTED = 200  # groups in a table
+_FOR_READING = "Bins decide nothing: the verdict looks at ranges of its own."
 
 
 def _section(name: str, heading: str, *parts: str | None) -> Markup:
@@ -33,7 +35,7 @@ def _section(name: str, heading: str, *parts: str | None) -> Markup:
 
 
 def verdict_section(findings: Findings) -> Markup:
-    """Return the decision, why, what it means and what to do."""
+    """Return the first screen: decision, place, one number, what to do; then what it means, and why."""
     evaluation, verdict = findings.evaluation, findings.verdict
     steps = [element("li", element("strong", what), " ", how) for what, how in words.next_steps(evaluation, verdict)]
     banner = element(
@@ -46,20 +48,27 @@ def verdict_section(findings: Findings) -> Markup:
         ),
         class_="banner",
     )
+    place, number, about = map(together, opening(evaluation, verdict))
+    found = element(
+        "div",
+        element("p", element("bdi", place), class_="place"),
+        element("p", element("span", number, class_="value"), " ", about, class_="figure"),
+    )
+    first = element("div", found, element("div", element("h3", "What to do"), element("ol", *steps)), class_="columns")
     what = [element("p", together(said)) for said in words.meaning(evaluation, verdict)]
     reading = element("p", words.sentence(verdict.reading), class_="reading") if verdict.reading else None
-    columns = element(
+    reason = element("p", words.with_code(words.sentence(verdict.reason)), class_="reason")
+    second = element(
         "div",
         element("div", element("h3", "What it means"), *what, reading),
-        element("div", element("h3", "What to do next"), element("ol", *steps)),
+        element("div", element("h3", "Why"), reason),
         class_="columns",
     )
-    reason = element("p", words.with_code(words.sentence(verdict.reason)), class_="reason")
-    return element("section", banner, reason, columns, aria_labelledby="verdict", class_="verdict")
+    return element("section", banner, first, second, aria_labelledby="verdict", class_="verdict")
 
 
 def numbers_section(findings: Findings) -> Markup:
-    """Return the two scales of the verdict, and the numbers beside them."""
+    """Return the scales of the verdict, and the numbers beside them."""
     rows = figures.number_rows(findings.evaluation, findings.verdict)
     return _section("numbers", "The numbers", figures.cards(findings), figures.number_table(rows))
 
@@ -104,9 +113,9 @@ def _reliability(bins: Table, many: str) -> Markup:
 def _bars(findings: Findings, name: str) -> Markup:
     return _figure(
         f"Where is it surprised? ECD by {name}",
-        ladder("bars", f"ECD of each bin of {name}", findings.in_bins, findings.limit, bars=True),
+        ladder("bars", f"ECD of each bin of {name}", findings.in_bins, bars=True),
         "To the right over-confident, to the left under-confident. "
-        f"The intervals hold together at {percent(findings.verdict.level)}.",
+        f"The intervals hold together at {percent(findings.verdict.level)}. {_FOR_READING}",
         _merged(findings),
     )
 
@@ -133,9 +142,9 @@ def _forest(findings: Findings) -> Markup:
     left = f" The other {grouped(len(found) - _DRAWN)} groups are not drawn." if len(found) > _DRAWN else ""
     return _figure(
         "For whom? ECD by group, the worst first",
-        ladder("groups", "ECD of each group", found[:_DRAWN], findings.limit, bars=False),
-        "Larger squares hold more rows; filled ones are over-confident beyond the limit. "
-        f"The intervals hold together at {percent(findings.verdict.level)}.",
+        ladder("groups", "ECD of each group", found[:_DRAWN], bars=False),
+        "Larger squares hold more rows; filled ones are beyond their limit. The intervals hold together, and are those "
+        "of the verdict.",
         left,
     )
 
@@ -155,9 +164,9 @@ def tables_section(findings: Findings) -> Markup | None:
             parts.append(element("p", f"{left}, none of them with a larger ECD than those shown.", class_="note"))
     if not parts:
         return None
-    level = percent(findings.verdict.level)
     press = element("span", "Press a header to sort.", class_="press", hidden=True)
-    said = f"The bounds “at least” and “at most” hold for all rows of a table together, at {level}. "
+    said = "The bounds “at least” and “at most” hold for all rows of a table together. "
+    said += f"{_FOR_READING} " if findings.bins is not None else ""
     return _section("tables", "The tables", element("p", said, press, class_="lead"), *parts)
 
 

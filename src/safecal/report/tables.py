@@ -74,7 +74,7 @@ def _cell(text: str) -> Markup:
 
 def _row(rung: Rung, numbers: Sequence[str]) -> Markup:
     ecd = [shown(x, signed=True) for x in (rung.ecd.value, rung.ecd.low, rung.ecd.high)]
-    said = "no rows" if math.isnan(rung.ecd.value) else rung.side
+    said = "no rows" if math.isnan(rung.ecd.value) else rung.said
     name = element("th", element("bdi", shortened(rung.name, _LONGEST)), scope="row")
     cells = map(_cell, [*numbers, *ecd, said])
     return element("tr", name, *cells, class_="beyond" if rung.beyond else None)

@@ -10,7 +10,17 @@ from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from .markup import Markup, element, join, shortened
 from .numbers import grouped, percent, plain, rows, shown, together
 
-__all__ = ["CLASSIFIERS", "headline", "kind", "meaning", "next_steps", "sentence", "temperature_in_words", "with_code"]
+__all__ = [
+    "CLASSIFIERS",
+    "headline",
+    "in_places",
+    "kind",
+    "meaning",
+    "next_steps",
+    "sentence",
+    "temperature_in_words",
+    "with_code",
+]
 
 Step = tuple[str, Markup | str]  # what to do, and why or how
 
@@ -45,11 +55,11 @@ def headline(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say the decision as one would say it aloud."""
     if verdict.n_impossible:
         return "It called impossible what happened"
-    headlines = _LOCAL_HEADLINES if _in_places(verdict) else _HEADLINES
+    headlines = _LOCAL_HEADLINES if in_places(verdict) else _HEADLINES
     return headlines[verdict.decision]
 
 
-def _in_places(verdict: Verdict) -> bool:
+def in_places(verdict: Verdict) -> bool:
     """Tell whether places decide, and not the averages."""
     return bool(verdict.where) and verdict.on_average != UNSAFE
 
@@ -89,8 +99,8 @@ def temperature_in_words(family: str, value: float, method: str = "") -> str:
 
 def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     """Say in a few sentences what was found."""
-    if _in_places(verdict) and not verdict.n_impossible:
-        said = _local(verdict)
+    if in_places(verdict) and not verdict.n_impossible:
+        said = _local(evaluation, verdict)
     else:
         said = {SAFE: _safe, UNSAFE: _unsafe, UNDETERMINED: _undetermined}[verdict.decision](evaluation, verdict)
     if verdict.uninformative:
@@ -101,16 +111,16 @@ def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     return said
 
 
-def _local(verdict: Verdict) -> list[str]:
+def _local(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     said = []
     if verdict.on_average == SAFE:
-        said.append("On average its confidence is right; people meet it in one place at a time.")
-    worst = verdict.where[0]
-    said.append(f"{sentence(worst.where)} ({rows(worst.n)}).")
-    if verdict.decision == UNSAFE:
+        said.append("On average its confidence is right. But people meet it in one place at a time.")
+    if verdict.decision == UNSAFE and evaluation.family in CLASSIFIERS:
         said.append("Who acts on the model's word there is wrong more often than it says.")
+    elif verdict.decision == UNSAFE:
+        said.append("What happens there lies farther out than the model says it will.")
     else:
-        said.append("That may be chance, or it may not: these rows do not tell.")
+        said.append("There it may be surer than it should be, or it may be chance: these rows do not tell.")
     return said
 
 
@@ -158,13 +168,13 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     steps: list[Step] = []
     if verdict.n_impossible:
         steps += _for_impossible()
-    elif _in_places(verdict):
+    elif in_places(verdict):
         steps += _for_places(verdict)
     elif verdict.decision == UNSAFE:
         steps += _for_unsafe(evaluation)
     elif verdict.decision == UNDETERMINED:
         steps += _for_undetermined(evaluation, verdict)
-    if verdict.where and not _in_places(verdict):
+    if verdict.where and not in_places(verdict):
         steps.append(("Look where it is worst.", _places(verdict.where)))
     if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
         share = percent(verdict.worst_share)
@@ -187,16 +197,12 @@ def _for_impossible() -> list[Step]:
 
 
 def _for_places(verdict: Verdict) -> list[Step]:
-    steps: list[Step] = [("Look there first.", _places(verdict.where))]
-    if verdict.decision == UNSAFE:
-        lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
-        steps.append(("Do not act on its confidence there.", lets))
-        alike = (
-            "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
-        )
-        steps.append(("Repair more than its temperature.", alike))
-        return steps
-    return [*steps, ("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven.")]
+    look = ("Look at the rows there.", _places(verdict.where))
+    if verdict.decision != UNSAFE:
+        return [("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven."), look]
+    lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
+    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
+    return [("Do not act on its confidence there.", lets), look, ("Repair more than its temperature.", alike)]
 
 
 def _for_unsafe(evaluation: Evaluation) -> list[Step]:
@@ -246,12 +252,16 @@ def _for_safe(verdict: Verdict) -> list[Step]:
 
 
 def _places(places: Sequence[Place]) -> Markup:
-    shown = [place for place in places if place.shown] or places
-    start = "Over-confident beyond the limit: " if shown[0].shown else "Suspected: "
-    listed = [element("strong", element("bdi", shortened(place.name, 60))) for place in shown[:_NAMED]]
-    rest = len(shown) - _NAMED
-    more = f" and {rest} more, in the tables below." if rest > 0 else "."
-    return join([start, join(listed, ", "), more])
+    """List the worst places: those that are shown, or else those that are suspected."""
+    found = [place for place in places if place.shown] or places
+    start = "Over-confident beyond the limit" if found[0].shown else "Suspected"
+    names = [together(shortened(place.brief, 60)) for place in found[:_NAMED]]
+    if all(name.startswith("says ") for name in names):
+        start, names = f"{start} where it says", [name.removeprefix("says ") for name in names]
+    listed = [element("strong", element("bdi", name)) for name in names]
+    rest = len(found) - _NAMED
+    more = f" and {rest} more, in the table below." if rest > 0 else "."
+    return join([f"{start}: ", join(listed, ", "), more])
 
 
 def _rounded(count: int) -> int:
