@@ -23,11 +23,20 @@ def demo() -> safecal.Evaluation:
     return safecal.evaluate(y_true, logits=2.0 * log_odds)
 
 
+def hidden() -> safecal.Evaluation:
+    """Return the evaluation of a model that is right on average, and too sure of its surest predictions."""
+    rng = np.random.default_rng(2025)
+    log_odds = rng.normal(0.0, 2.0, 40_000)
+    y_true = rng.random(40_000) < 1.0 / (1.0 + np.exp(-log_odds))
+    return safecal.evaluate(y_true, logits=np.where(rng.random(40_000) < 0.3, 2.0, 0.45) * log_odds)
+
+
 def main() -> None:
     """Write the pictures."""
     FOLDER.mkdir(exist_ok=True)
-    figure = demo().plot()
-    figure.savefig(FOLDER / "dashboard.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
+    figures = {"dashboard": demo().plot(), "local": hidden().local.plot().figure_}
+    for name, figure in figures.items():
+        figure.savefig(FOLDER / f"{name}.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
 
 
 if __name__ == "__main__":

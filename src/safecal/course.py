@@ -24,7 +24,7 @@ _REACH = 0.5  # how far the first and the last range may stretch the axis, in wi
 _TALLEST = 1.0  # how far bounds may stretch it upward and downward, in heights of the values
 _NARROWEST = 0.01  # of the axis: the least width of a range
 _EDGE = 0.02  # of the axis: what is left free at its ends
-_APART = 0.11  # of the axis: the least distance of two ticks
+_APART = 0.1  # of the axis: the least distance of two ticks
 _LETTER = 0.021  # of the axis: the width of a letter
 _FEWEST = 3  # ticks
 _ROUND = (0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 0.25, 0.05, 0.3, 0.2, 0.4, 0.02, 0.005)
@@ -184,15 +184,18 @@ def _heights(steps: Sequence[Step]) -> tuple[float, float]:
     return low - pad, high + pad
 
 
+Ticks = list[tuple[float, str, int]]  # where they lie, what they say, and how many letters they have room for
+
+
 def _odds_ticks(left: float, right: float) -> list[tuple[float, str]]:
     """Return probabilities in percent, both ends alike."""
-    found: list[tuple[float, str]] = []
+    found: Ticks = []
     for p in _ROUND:
-        for share in (p, 1.0 - p):
-            at = _place(p, "probability") * (1.0 if share == p else -1.0)
-            _add(found, at, f"{_plain(100.0 * share)} %", left, right)
+        texts = [f"{_plain(100.0 * share)} %" for share in (p, 1.0 - p)]
+        for side, text in zip((1.0, -1.0), texts, strict=True):
+            _add(found, (side * _place(p, "probability"), text, max(map(len, texts))), left, right)
     if len(found) >= _FEWEST:
-        return found
+        return [(at, text) for at, text, _ in found]
     ends = (1.0 / (1.0 + math.exp(-x)) for x in (left, right))
     return [(_place(p, "probability"), f"{_plain(100.0 * p)} %") for p in _even(*ends)]
 
@@ -203,24 +206,25 @@ def _spread_ticks(left: float, right: float) -> list[tuple[float, str]]:
     for factors in ((1, 2, 5), (1, 3), (1,)):
         values = [float(f"{factor}e{power}") for power in powers for factor in factors]
         inside = [value for value in values if left <= math.log10(value) <= right]
-        found: list[tuple[float, str]] = []
+        found: Ticks = []
         for value in inside:
-            _add(found, math.log10(value), f"{value:g}", left, right)
+            _add(found, (math.log10(value), f"{value:g}", len(f"{value:g}")), left, right)
         if len(found) == len(inside):
             break
     if len(found) >= _FEWEST:
-        return found
+        return [(at, text) for at, text, _ in found]
     return [(math.log10(value), f"{value:.6g}") for value in _even(10.0**left, 10.0**right)]
 
 
-def _add(found: list[tuple[float, str]], at: float, text: str, left: float, right: float) -> None:
+def _add(found: Ticks, tick: tuple[float, str, int], left: float, right: float) -> None:
     """Add a tick that lies on the axis, and so far from others that their texts do not meet."""
+    at, _, letters = tick
 
-    def apart(other: float, words: str) -> bool:
-        return abs(at - other) >= max(_APART, _LETTER * (len(text) + len(words) + 1) / 2.0) * (right - left)
+    def apart(other: float, others: int) -> bool:
+        return abs(at - other) >= max(_APART, _LETTER * (letters + others + 1) / 2.0) * (right - left)
 
-    if left <= at <= right and all(apart(*tick) for tick in found):
-        found.append((at, text))
+    if left <= at <= right and all(apart(other, others) for other, _, others in found):
+        found.append(tick)
 
 
 def _even(low: float, high: float) -> list[float]:

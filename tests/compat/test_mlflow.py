@@ -58,6 +58,12 @@ def test_a_new_run(mlflow: Any, tmp_path: Path) -> None:
     assert metrics["safecal/n_impossible"] == 0
     assert run.data.tags["safecal.decision"] == result.verdict.decision == "UNSAFE"
     assert run.data.tags["safecal.reason"] == result.verdict.reason
+    assert run.data.tags["safecal.where"] == result.verdict.where[0].name
+    assert metrics["safecal/worst_ecd_low"] == result.verdict.where[0].ecd.low
+    assert result.mistakes is not None
+    ratio = result.mistakes.ratio
+    found = [metrics[f"safecal/mistakes_ratio{end}"] for end in ("", "_low", "_high")]
+    assert found == [ratio.value, ratio.low, ratio.high]
     assert files(mlflow, run_id) == {"safecal/evaluation.json", "safecal/report.html"}
     text = Path(mlflow.MlflowClient().download_artifacts(run_id, "safecal/evaluation.json", str(tmp_path))).read_text()
     assert safecal.Evaluation.from_dict(json.loads(text)).ecd == result.ecd

@@ -124,16 +124,23 @@ def test_the_gate(scale: float, status: int, tmp_path: Path, safecal: Safecal) -
     assert safecal("evaluate", few, "--logits", "z", "--gate").status == 4
 
 
-def test_the_gate_looks_at_groups_and_bins(tmp_path: Path, safecal: Safecal) -> None:
+def test_the_gate_looks_at_groups_and_ranges(tmp_path: Path, safecal: Safecal) -> None:
     few = np.arange(N) % 20 == 0
     z = np.where(few, 4.0, 0.9) * LOG_ODDS
     path = tmp_path / "rows.csv"
     pl.DataFrame({"y": Y, "z": z, "site": np.where(few, "few", "most")}).write_csv(path)
-    assert safecal("evaluate", path, "--logits", "z", "--bins", "1", "--gate").status == 0
-    said = safecal("evaluate", path, "--logits", "z", "--bins", "1", "--by", "site", "--gate")
+    said = safecal("evaluate", path, "--logits", "z", "--gate")
+    assert said.status == 4  # a range is suspected
+    assert "?  suspected: more rows would tell" in said.out
+    said = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate")
     assert said.status == 3
     assert "UNSAFE" in said.out
-    assert "in site few (200 rows" in " ".join(said.out.split())
+    assert "in site few it is surer than it should be (200 rows" in " ".join(said.out.split())
+    assert said.out.split("\n\n")[2].splitlines()[2].startswith("site few")
+    assert max(map(len, said.out.split("\n\n")[2].splitlines())) <= 80
+    average = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate", "--rule", "average")
+    assert average.status == 0
+    assert "Only averages were judged" in " ".join(average.out.split())
 
 
 def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
@@ -143,8 +150,10 @@ def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     assert safecal("recalibrate", tweets, "--y", "y", "--logits", "logit", "--out", better).status == 0
     said = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate", "--report", page)
     assert said.status == 3
-    assert "it says 7 % and 35 % happens" in " ".join(said.out.split())
+    assert "where it says 7.6 to 14 %, it happens in 46 % of the cases (1641 rows" in " ".join(said.out.split())
+    assert "\nsays 7.6 to 14 %  1641   10.8 %     46 %    +0.657      0.2\n" in said.out
     html = page.read_text(encoding="utf-8")
+    assert len(html.encode()) < 150_000
     assert "keeps its word" not in html
     assert '<body class="unsafe">' in html
 

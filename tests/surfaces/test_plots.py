@@ -632,11 +632,11 @@ def test_classes_and_states_have_axes_of_their_own() -> None:
     drawn = plot.LocalDisplay.from_evaluation(classes())
     assert drawn.ax_.get_xlabel() == "confidence in the likeliest class"
     rng = np.random.default_rng(6)
-    std = np.exp(rng.normal(0.0, 1.0, 2000))
+    std = np.exp(rng.normal(0.0, 1.5, 2000))
     drawn = safecal.gaussian(rng.normal(size=2000) * std, np.zeros(2000), std=std).evaluate().local.plot()
     assert isinstance(drawn, plot.LocalDisplay)
     assert drawn.ax_.get_xlabel() == "standard deviation"
-    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == ["0.1", "0.3", "1", "3", "10"]
+    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == ["0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30", "100"]
 
 
 def test_limits_that_differ_are_steps() -> None:

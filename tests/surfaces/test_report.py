@@ -27,8 +27,12 @@ from safecal.report import report_html, write_report
 from safecal.report.coarse import coarser
 from safecal.report.details import snippet
 from safecal.report.diagram import points
+from safecal.report.figures import cards
+from safecal.report.findings import Findings
 from safecal.report.opening import opening
+from safecal.report.sections import pictures_section
 from safecal.report.svg import Scale
+from safecal.report.where import where_section
 from safecal.report.words import temperature_in_words
 from safecal.summary import as_sums
 
@@ -508,6 +512,15 @@ def test_a_few_rows_that_decide_are_pointed_at() -> None:
     y = np.arange(1000) >= 10  # ten failures where one is expected
     text = visible(Reader(report_html(safecal.evaluate(y, p))).root)
     assert "Look at the most surprising rows." in text
+
+
+def test_limits_may_be_infinite() -> None:
+    free = {"threshold": math.inf, "max_temperature": math.inf, "max_ratio": math.inf, "local_threshold": math.inf}
+    z = np.linspace(-4, 4, 400)
+    evaluation = safecal.evaluate(np.arange(400) % 3 > 0, logits=z, by=np.arange(400) % 2, **free)
+    findings = Findings.of(evaluation)
+    parts = [cards(findings), pictures_section(findings), where_section(findings)]
+    assert all("limit ∞" in part or "the limit, ∞ nat" in part for part in parts)
 
 
 def test_temperatures_in_words() -> None:

@@ -94,6 +94,8 @@ def _text(calibrator: Recalibration, before: Evaluation, after: Evaluation) -> s
             "NLL": f"{e.nll:.4f}",
             "ECE": f"{e.ece:.4f}",
             "Brier": f"{e.brier:.4f}",
+            "worst place": e.verdict.where[0].brief if e.verdict.where else "none",
+            "  ECD from": f"{e.verdict.where[0].ecd.low:+.4f}" if e.verdict.where else "",
         }
         for e in (before, after)
     ]

@@ -10,6 +10,7 @@ from typing import Any
 from .._checks.message import fail, show
 from ..errors import InputError, MissingExtraError
 from ..evaluation import Evaluation
+from ..inference.results import Interval
 from ..report import report_html
 from ..report.markup import shortened
 
@@ -39,10 +40,12 @@ def log_evaluation(
 ) -> str:
     """Log an evaluation to a run of MLflow.
 
-    Metrics are named ``safecal/ecd`` and so on: ``ecd`` and ``temperature`` with the ends of their intervals, ``nll``,
-    ``ece``, ``esce``, ``brier``, ``accuracy``, ``p_value``, ``n`` and ``n_impossible``. One that does not exist for
-    these predictions is left out. The tags ``safecal.decision`` and ``safecal.reason`` hold the verdict. The report and
-    the JSON document, which `Evaluation.from_dict` reads, become artifacts in the folder ``safecal``.
+    Metrics are named ``safecal/ecd`` and so on: ``ecd``, ``temperature`` and ``mistakes_ratio`` with the ends of their
+    intervals, ``worst_ecd_low`` (the lower bound of ECD in the worst place: a range of the predictions, or a group),
+    ``nll``, ``ece``, ``esce``, ``brier``, ``accuracy``, ``p_value``, ``n`` and ``n_impossible``. One that does not
+    exist for these predictions is left out. The tags ``safecal.decision`` and ``safecal.reason`` hold the verdict, and
+    ``safecal.where`` the worst place that is over-confident or suspected to be, or ``nowhere``. The report and the JSON
+    document, which `Evaluation.from_dict` reads, become artifacts in the folder ``safecal``.
 
     Parameters
     ----------
@@ -93,6 +96,9 @@ def _log(client: Any, run_id: str, evaluation: Evaluation, prefix: str, report: 
     verdict = evaluation.verdict
     client.set_tag(run_id, f"{prefix}.decision", verdict.decision)
     client.set_tag(run_id, f"{prefix}.reason", shortened(verdict.reason, _LONGEST))
+    client.set_tag(
+        run_id, f"{prefix}.where", shortened(verdict.where[0].label, _LONGEST) if verdict.where else "nowhere"
+    )
     folder = prefix if step is None else f"{prefix}/step-{step}"
     client.log_text(run_id, json.dumps(evaluation.to_dict(), allow_nan=False), f"{folder}/evaluation.json")
     if report:
@@ -101,7 +107,7 @@ def _log(client: Any, run_id: str, evaluation: Evaluation, prefix: str, report: 
 
 def _metrics(evaluation: Evaluation) -> dict[str, float]:
     """Return every number that exists."""
-    ecd, temperature = evaluation.interval, evaluation.temperature
+    ecd, temperature, ratio = evaluation.interval, evaluation.temperature, _ratio(evaluation)
     found = {
         "ecd": ecd.value,
         "ecd_low": ecd.low,
@@ -109,6 +115,10 @@ def _metrics(evaluation: Evaluation) -> dict[str, float]:
         "temperature": temperature.value,
         "temperature_low": temperature.low,
         "temperature_high": temperature.high,
+        "mistakes_ratio": ratio.value,
+        "mistakes_ratio_low": ratio.low,
+        "mistakes_ratio_high": ratio.high,
+        "worst_ecd_low": _worst(evaluation),
         "nll": evaluation.nll,
         "ece": evaluation.ece,
         "esce": evaluation.esce,
@@ -119,3 +129,14 @@ def _metrics(evaluation: Evaluation) -> dict[str, float]:
         "n_impossible": float(evaluation.summary.n_impossible),
     }
     return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _ratio(evaluation: Evaluation) -> Interval:
+    found = evaluation.mistakes
+    return Interval(math.nan, math.nan, math.nan, evaluation.level, "none") if found is None else found.ratio
+
+
+def _worst(evaluation: Evaluation) -> float:
+    """Return the lower bound of the worst place, or of the worst range where there is no such place."""
+    places, worst = evaluation.verdict.where, evaluation.local.worst
+    return places[0].ecd.low if places else math.nan if worst is None else worst.ecd.low

@@ -1,5 +1,7 @@
 """How far the data rule out each temperature, in standard deviations."""
 
+import math
+
 from ..inference.bounds import Bounds
 from ..inference.law import normal_score as score
 from .markup import Markup, element
@@ -23,7 +25,7 @@ def temperature_curve(name: str, bounds: Bounds, level: float, limit: float) -> 
     drawn = [t for side in sides for t, _ in side if 1.0 / _FARTHEST <= t <= _FARTHEST]
     if not drawn:
         return None
-    drawn += [max(limit / 1.3, 1.0 / _FARTHEST), min(1.2 * limit, _FARTHEST)]
+    drawn += [min(max(t, 1.0 / _FARTHEST), _FARTHEST) for t in (limit / 1.3, 1.2 * limit) if math.isfinite(limit)]
     low, high = min([0.8, *drawn]), max([1.25, *drawn])
     x = Scale(low / 1.05, high * 1.05, 52.0, 424.0, log=True)
     interval = bounds.temperature(level)

@@ -20,13 +20,14 @@ def ecd_gauge(name: str, ecd: Interval, limit: float) -> Markup | None:
     if math.isnan(ecd.value):
         return None
     known = [x for x in (ecd.low, ecd.value, ecd.high) if math.isfinite(x)]
+    allowed, limit = limit, limit if math.isfinite(limit) else 0.1
     reach = 4.0 * max(limit, min(abs(ecd.value), 1e300) if math.isfinite(ecd.value) else limit)
     low = max(min([-0.6 * limit, *known]), -reach)
     high = min(max([2.2 * limit, *known]), reach)
     pad = 0.06 * (high - low)
     scale = Scale(low - pad, high + pad, _LEFT, _RIGHT)
-    title = f"ECD {shown(ecd.value, signed=True)} nat against the limit of {plain(limit)} nat"
-    return _gauge(name, title, ecd, limit, 0.0, scale, signed=True)
+    title = f"ECD {shown(ecd.value, signed=True)} nat against the limit of {plain(allowed)} nat"
+    return _gauge(name, title, ecd, allowed, 0.0, scale, signed=True)
 
 
 def factor_gauge(name: str, what: str, factor: Interval, limit: float) -> Markup | None:

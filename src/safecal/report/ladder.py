@@ -52,7 +52,7 @@ def _limits(limits: list[float], scale: Scale, bottom: float) -> list[Markup]:
 
 def _scale(found: list[Rung], limits: list[float]) -> Scale:
     """Return a scale that holds every value and every limit; intervals may run out of it."""
-    limit = max(limits)
+    limit = max((limit for limit in limits if math.isfinite(limit)), default=0.1)
     finite = [rung.ecd for rung in found if math.isfinite(rung.ecd.value)]
     reach = max([2.0 * limit, *(min(abs(at.value), 1e300) for at in finite)])
     low = max(min([-0.4 * limit, *(min(at.value, at.low) for at in finite)]), -1.8 * reach)
