@@ -636,7 +636,17 @@ def test_classes_and_states_have_axes_of_their_own() -> None:
     drawn = safecal.gaussian(rng.normal(size=2000) * std, np.zeros(2000), std=std).evaluate().local.plot()
     assert isinstance(drawn, plot.LocalDisplay)
     assert drawn.ax_.get_xlabel() == "standard deviation"
-    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == ["0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30", "100"]
+    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == [
+        "0.01",
+        "0.03",
+        "0.1",
+        "0.3",
+        "1",
+        "3",
+        "10",
+        "30",
+        "100",
+    ]
 
 
 def test_limits_that_differ_are_steps() -> None:

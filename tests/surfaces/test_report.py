@@ -285,6 +285,11 @@ def test_predictions_that_are_certain_or_impossible() -> None:
     assert "60 of 60 rows give some outcome a probability of exactly 0" in text
     assert "Pass logits instead of probabilities." in text
     assert "`" not in text
+    rounded = safecal.evaluate([1, 0] * 30, np.tile([1.0, 0.125], 30))
+    assert "clip=5e-4" in rounded.verdict.reason
+    assert visible(Reader(report_html(rounded)).root).count("clip=5e-4") == 2
+    sure = safecal.evaluate([1, 0] * 300, logits=[800.0, -800.0] * 300)
+    assert opening(sure, sure.verdict).place == "Its predictions are all but certain."
 
 
 def test_a_model_that_says_nothing() -> None:

@@ -9,7 +9,7 @@ from ..places import Place
 from ..reasons import Average
 from ..verdict import SAFE, UNSAFE, Verdict
 from .numbers import grouped, percent, plain, rows
-from .words import in_places, sentence
+from .words import all_but_certain, in_places, sentence
 
 __all__ = ["Opening", "opening"]
 
@@ -92,6 +92,9 @@ def _undetermined(evaluation: Evaluation, average: Average, verdict: Verdict) ->
     if evaluation.n_certain and verdict.rows_needed is None:
         number = f"{grouped(evaluation.n_certain)} row{'' if evaluation.n_certain == 1 else 's'}"
         return Opening(place, number, "give some outcome a probability of exactly 0. One failure would be infinite.")
+    if all_but_certain(evaluation, verdict):
+        about = "cannot show that such predictions are right, and no number of rows can."
+        return Opening("Its predictions are all but certain.", rows(evaluation.n), about)
     ecd, temperature, ratio = average.ecd, average.temperature, average.ratio
     if not temperature.within and ecd.within:
         return _factor(place, average, temperature.interval.high, "perhaps")

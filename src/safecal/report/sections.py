@@ -14,6 +14,7 @@ from .ladder import ladder
 from .markup import Markup, element, join
 from .numbers import grouped, percent, plain, together
 from .opening import opening
+from .steps import next_steps
 from .tables import key_table, region
 
 __all__ = [
@@ -37,7 +38,7 @@ def _section(name: str, heading: str, *parts: str | None) -> Markup:
 def verdict_section(findings: Findings) -> Markup:
     """Return the first screen: decision, place, one number, what to do; then what it means, and why."""
     evaluation, verdict = findings.evaluation, findings.verdict
-    steps = [element("li", element("strong", what), " ", how) for what, how in words.next_steps(evaluation, verdict)]
+    steps = [element("li", element("strong", what), " ", how) for what, how in next_steps(evaluation, verdict)]
     banner = element(
         "div",
         icon(verdict.decision),

@@ -1,28 +1,23 @@
-"""What a verdict means, and what to do next, in plain words."""
+"""What a verdict means, in plain words."""
 
 import math
-from collections.abc import Sequence
 
-from ..certainty import clip_for
 from ..evaluation import Evaluation
-from ..places import Place
 from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from .markup import Markup, element, join, shortened
-from .numbers import grouped, percent, plain, rows, shown, together
+from .markup import Markup, element, join
+from .numbers import grouped, plain, rows, shown, together
 
 __all__ = [
     "CLASSIFIERS",
+    "all_but_certain",
     "headline",
     "in_places",
     "kind",
     "meaning",
-    "next_steps",
     "sentence",
     "temperature_in_words",
     "with_code",
 ]
-
-Step = tuple[str, Markup | str]  # what to do, and why or how
 
 CLASSIFIERS = ("bernoulli", "categorical")
 _HEADLINES = {
@@ -31,8 +26,6 @@ _HEADLINES = {
     UNDETERMINED: "These rows do not tell",
 }
 _LOCAL_HEADLINES = {UNSAFE: "In places it is surer than it should be", UNDETERMINED: "In places it may not be safe"}
-_NAMED = 5  # places that are listed
-_FEW_ROWS_DECIDE = 0.5  # of all excess above 0, in the worst 1 % of the rows
 
 
 def sentence(text: str) -> str:
@@ -62,6 +55,12 @@ def headline(evaluation: Evaluation, verdict: Verdict) -> str:
 def in_places(verdict: Verdict) -> bool:
     """Tell whether places decide, and not the averages."""
     return bool(verdict.where) and verdict.on_average != UNSAFE
+
+
+def all_but_certain(evaluation: Evaluation, verdict: Verdict) -> bool:
+    """Tell whether logits are so large that no temperature lets them fail."""
+    exists = not math.isnan(verdict.temperature.value) or not math.isfinite(evaluation.tally.most_entropy)
+    return not exists and not verdict.uninformative and verdict.rows_needed is None
 
 
 def kind(evaluation: Evaluation) -> str:
@@ -161,109 +160,3 @@ def _undetermined(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         "The model may be safe or not: values on both sides of the limit agree with these rows. "
         "Not yet shown to be unsafe is not the same as safe."
     ]
-
-
-def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
-    """Say what to do, the most useful first."""
-    steps: list[Step] = []
-    if verdict.n_impossible:
-        steps += _for_impossible()
-    elif in_places(verdict):
-        steps += _for_places(verdict)
-    elif verdict.decision == UNSAFE:
-        steps += _for_unsafe(evaluation)
-    elif verdict.decision == UNDETERMINED:
-        steps += _for_undetermined(evaluation, verdict)
-    if verdict.where and not in_places(verdict):
-        steps.append(("Look where it is worst.", _places(verdict.where)))
-    if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
-        share = percent(verdict.worst_share)
-        why = f"The most surprising 1 % of the rows hold {share} of all excess above 0: wrong labels, or another kind?"
-        steps.append(("Look at the most surprising rows.", why))
-    if verdict.decision == SAFE:
-        steps += _for_safe(verdict)
-    return steps
-
-
-def _for_impossible() -> list[Step]:
-    return [
-        ("Look at these rows first.", "Is the label right? Was a small probability rounded to 0 on the way?"),
-        ("Pass logits instead of probabilities.", "They never saturate, so that nothing is called impossible."),
-        (
-            "Or state a smallest probability.",
-            join([element("code", "clip=1e-6"), ", for example, shows how bad it is when nothing is impossible."]),
-        ),
-    ]
-
-
-def _for_places(verdict: Verdict) -> list[Step]:
-    look = ("Look at the rows there.", _places(verdict.where))
-    if verdict.decision != UNSAFE:
-        return [("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven."), look]
-    lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
-    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
-    return [("Do not act on its confidence there.", lets), look, ("Repair more than its temperature.", alike)]
-
-
-def _for_unsafe(evaluation: Evaluation) -> list[Step]:
-    if evaluation.family not in CLASSIFIERS:
-        steps: list[Step] = [
-            ("Do not rely on its ranges.", "Gates and alarms built on them miss more than they promise.")
-        ]
-    else:
-        gate = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
-        steps = [("Do not act on its confidence.", gate)]
-    if math.isinf(evaluation.temperature.value):
-        steps.append(("Train it again, or leave it.", "No temperature makes confidence useful that tells nothing."))
-    elif evaluation.family not in {*CLASSIFIERS, "gaussian"}:
-        steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
-    else:
-        how = [
-            element("code", "safecal.SafeTemperature"),
-            " on rows that are not these, then evaluate on others again.",
-        ]
-        steps.append(("Recalibrate it.", join(["Fit ", *how])))
-    return steps
-
-
-def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
-    careful = ("Do not take it for safe.", "Until it is decided, treat its confidence as unproven.")
-    if evaluation.n_certain and verdict.rows_needed is None:
-        value = clip_for(round(math.exp(evaluation.tally.most_entropy)))
-        clip = join([element("code", f"clip={value}"), ", for example: then no failure is infinite."])
-        logits = ("Pass logits instead of probabilities.", "They never saturate.")
-        return [logits, ("Or state a smallest probability.", clip), careful]
-    if verdict.rows_needed is None:
-        why = "No number of rows can be told from these few."
-    else:
-        why = f"About {rows(_rounded(verdict.rows_needed))} more, of the same kind, would decide."
-    return [("Collect more rows.", why), careful]
-
-
-def _for_safe(verdict: Verdict) -> list[Step]:
-    steps: list[Step] = []
-    if verdict.uninformative:
-        steps.append(("Ask for a better model.", "This one is safe because it says nothing."))
-    elif verdict.direction == "under-confident":
-        how = [element("code", "safecal.SafeTemperature"), " makes it as sharp as is safe."]
-        steps.append(("Let it say more, if that is useful.", join(how)))
-    steps.append(("Evaluate again when the data change.", "The verdict speaks of rows like these."))
-    return steps
-
-
-def _places(places: Sequence[Place]) -> Markup:
-    """List the worst places: those that are shown, or else those that are suspected."""
-    found = [place for place in places if place.shown] or places
-    start = "Over-confident beyond the limit" if found[0].shown else "Suspected"
-    names = [together(shortened(place.brief, 60)) for place in found[:_NAMED]]
-    if all(name.startswith("says ") for name in names):
-        start, names = f"{start} where it says", [name.removeprefix("says ") for name in names]
-    listed = [element("strong", element("bdi", name)) for name in names]
-    rest = len(found) - _NAMED
-    more = f" and {rest} more, in the table below." if rest > 0 else "."
-    return join([f"{start}: ", join(listed, ", "), more])
-
-
-def _rounded(count: int) -> int:
-    unit: int = 10 ** max(len(str(count)) - 2, 0)
-    return -(-count // unit) * unit

@@ -1,0 +1,128 @@
+"""What to do next, the most useful first."""
+
+import math
+from collections.abc import Sequence
+
+from ..certainty import clip_for
+from ..evaluation import Evaluation
+from ..places import Place
+from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
+from .markup import Markup, element, join, shortened
+from .numbers import percent, rows, together
+from .words import CLASSIFIERS, all_but_certain, in_places
+
+__all__ = ["next_steps"]
+
+Step = tuple[str, Markup | str]  # what to do, and why or how
+
+_NAMED = 5  # places that are listed
+_FEW_ROWS_DECIDE = 0.5  # of all excess above 0, in the worst 1 % of the rows
+
+
+def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
+    """Say what to do, the most useful first."""
+    steps: list[Step] = []
+    if verdict.n_impossible:
+        steps += _for_impossible()
+    elif in_places(verdict):
+        steps += _for_places(verdict)
+    elif verdict.decision == UNSAFE:
+        steps += _for_unsafe(evaluation)
+    elif verdict.decision == UNDETERMINED:
+        steps += _for_undetermined(evaluation, verdict)
+    if verdict.where and not in_places(verdict):
+        steps.append(("Look where it is worst.", _places(verdict.where)))
+    if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
+        share = percent(verdict.worst_share)
+        why = f"The most surprising 1 % of the rows hold {share} of all excess above 0: wrong labels, or another kind?"
+        steps.append(("Look at the most surprising rows.", why))
+    if verdict.decision == SAFE:
+        steps += _for_safe(verdict)
+    return steps
+
+
+def _for_impossible() -> list[Step]:
+    return [
+        ("Look at these rows first.", "Is the label right? Was a small probability rounded to 0 on the way?"),
+        ("Pass logits instead of probabilities.", "They never saturate, so that nothing is called impossible."),
+        (
+            "Or state a smallest probability.",
+            join([element("code", "clip=1e-6"), ", for example, shows how bad it is when nothing is impossible."]),
+        ),
+    ]
+
+
+def _for_places(verdict: Verdict) -> list[Step]:
+    look = ("Look at the rows there.", _places(verdict.where))
+    if verdict.decision != UNSAFE:
+        return [("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven."), look]
+    lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
+    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
+    return [("Do not act on its confidence there.", lets), look, ("Repair more than its temperature.", alike)]
+
+
+def _for_unsafe(evaluation: Evaluation) -> list[Step]:
+    if evaluation.family not in CLASSIFIERS:
+        steps: list[Step] = [
+            ("Do not rely on its ranges.", "Gates and alarms built on them miss more than they promise.")
+        ]
+    else:
+        gate = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
+        steps = [("Do not act on its confidence.", gate)]
+    if math.isinf(evaluation.temperature.value):
+        steps.append(("Train it again, or leave it.", "No temperature makes confidence useful that tells nothing."))
+    elif evaluation.family not in {*CLASSIFIERS, "gaussian"}:
+        steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
+    else:
+        how = [
+            element("code", "safecal.SafeTemperature"),
+            " on rows that are not these, then evaluate on others again.",
+        ]
+        steps.append(("Recalibrate it.", join(["Fit ", *how])))
+    return steps
+
+
+def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
+    careful = ("Do not take it for safe.", "Until it is decided, treat its confidence as unproven.")
+    if evaluation.n_certain and verdict.rows_needed is None:
+        value = clip_for(round(math.exp(evaluation.tally.most_entropy)), evaluation.tally.decimals)
+        clip = join([element("code", f"clip={value}"), ", for example: then no failure is infinite."])
+        logits = ("Pass logits instead of probabilities.", "They never saturate.")
+        return [logits, ("Or state a smallest probability.", clip), careful]
+    if all_but_certain(evaluation, verdict):
+        why = "No number of rows can show that it is right. Smaller logits would say how sure it may be."
+        return [("Ask whether such certainty is meant.", why), careful]
+    if verdict.rows_needed is None:
+        why = "No number of rows can be told from these few."
+    else:
+        why = f"About {rows(_rounded(verdict.rows_needed))} more, of the same kind, would decide."
+    return [("Collect more rows.", why), careful]
+
+
+def _for_safe(verdict: Verdict) -> list[Step]:
+    steps: list[Step] = []
+    if verdict.uninformative:
+        steps.append(("Ask for a better model.", "This one is safe because it says nothing."))
+    elif verdict.direction == "under-confident":
+        how = [element("code", "safecal.SafeTemperature"), " makes it as sharp as is safe."]
+        steps.append(("Let it say more, if that is useful.", join(how)))
+    steps.append(("Evaluate again when the data change.", "The verdict speaks of rows like these."))
+    return steps
+
+
+def _places(places: Sequence[Place]) -> Markup:
+    """List the worst places: those that are shown, or else those that are suspected."""
+    found = [place for place in places if place.shown] or places
+    start = "Over-confident beyond the limit" if found[0].shown else "Suspected"
+    names = [together(shortened(place.brief, 60)) for place in found[:_NAMED]]
+    if all(name.startswith("says ") for name in names):
+        start, names = f"{start} where it says", [name.removeprefix("says ") for name in names]
+    listed = [element("strong", element("bdi", name)) for name in names]
+    rest = len(found) - _NAMED
+    more = f" and {rest} more, in the table below." if rest > 0 else "."
+    return join([f"{start}: ", join(listed, ", "), more])
+
+
+def _rounded(count: int) -> int:
+    unit: int = 10 ** max(len(str(count)) - 2, 0)
+    return -(-count // unit) * unit
