@@ -79,10 +79,11 @@ class Limits:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        return documents.document("limits", {name: getattr(self, name) for name in self.__slots__})
+        numbers = {name: documents.number(getattr(self, name)) for name in self.__slots__[:-1]}
+        return documents.document("limits", {**numbers, "rule": self.rule})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         content = documents.body("limits", document, cls.__slots__)
-        return cls(**{name: content[name] for name in cls.__slots__})
+        return cls(**{name: float(content[name]) for name in cls.__slots__[:-1]}, rule=content["rule"])

@@ -178,7 +178,8 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
 def _meet(a: Range, b: Range) -> bool:
     """Tell whether two ranges may have rows in common."""
     apart = a.on != b.on or (a.label is not None and b.label is not None and a.label != b.label)
-    return not apart and a.low < b.high and b.low < a.high
+    inside = (b.low <= a.low and a.high <= b.high) or (a.low <= b.low and b.high <= a.high)
+    return not apart and (inside or (a.low < b.high and b.low < a.high))
 
 
 def _of_range(r: Range, limit: float) -> Place:
