@@ -1,24 +1,25 @@
 """All sums of one evaluation: what every door fills, and all that a verdict is made of. Tallies merge with ``+``."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from . import documents
-from ._checks.columns import cluster_codes, weights
+from ._checks.columns import weights
 from ._checks.message import fail
 from ._sums.cells import Cells, Points, WeightedCells
-from ._sums.clusters import NEAR, Clusters
+from ._sums.clusters import Clusters
 from ._sums.nodes import Nodes
+from ._sums.pairs import Pairs
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
+from .clustering import Clustered, Clustering, few_pairs
 from .errors import MergeError, ShapeError
-from .families.predictions import Predictions, possible_weight
+from .families.predictions import Predictions
 from .histogram import Histogram, counted, of_points
 from .plan import Plan
-from .scored import Scored
 from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table
 from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring
@@ -63,6 +64,8 @@ class Tally:
         How the excess is spread, where the spectrum does not tell.
     n_certain : int
         Rows that give some outcome a probability of exactly 0.
+    pairs : Pairs or None
+        Sums by cluster and group, where there are both. Documents do not hold them.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Tally:
     spectrum: Spectrum | None = None
     spread: Histogram | None = None
     n_certain: int = 0
+    pairs: Pairs | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -151,11 +155,10 @@ class Tally:
             splits.append(by_bin(predictions, plan.bins, plan.bin_on))
         if by is not None:
             splits.append(by_group(predictions, by))
-        keys: tuple[Hashable, ...] = ()
-        codes = None
+        clustering = None
         if cluster is not None:
-            keys, codes = cluster_codes(cluster, predictions.n, predictions.outcome)
-        found = _swept(predictions, splits, weight, codes, len(keys))
+            clustering = Clustering(predictions, cluster, None if by is None else splits[-1])
+        found = _swept(predictions, splits, weight, clustering)
         tables = [split.table(sums) for split, sums in zip(splits, found.sums, strict=False)]
         most = predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
         return cls(
@@ -167,10 +170,11 @@ class Tally:
             tables[0].total if tables else added_up(found.sums[0]),
             tables[0] if len(tables) > (by is not None) else None,
             None if by is None else tables[-1],
-            None if found.clusters is None else Clusters(keys, found.clusters),
+            None if clustering is None else clustering.clusters(),
             found.spectrum,
             None if found.cells is None else Histogram.of(found.cells),
             found.certain,
+            None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
         )
 
     @property
@@ -227,6 +231,7 @@ class Tally:
             _both(self.spectrum, other.spectrum, "spectrum"),
             _both(self.spread, other.spread, "spread"),
             self.n_certain + other.n_certain,
+            None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -300,7 +305,7 @@ class _Block(NamedTuple):
     certain: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
-    clusters: Part | None
+    clusters: Clustered | None
 
 
 @dataclass(slots=True)
@@ -311,7 +316,7 @@ class _Swept:
     certain: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
-    clusters: FloatArray | None
+    clustering: Clustering | None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
@@ -322,21 +327,19 @@ class _Swept:
         else:
             self.spectrum = None if self.spectrum is None or new.spectrum is None else self.spectrum + new.spectrum
             self.cells = None if self.cells is None or new.cells is None else self.cells + new.cells
-        if self.clusters is not None and new.clusters is not None:
-            self.clusters[new.clusters.keys] += new.clusters.sums
+        if self.clustering is not None and new.clusters is not None:
+            self.clustering.absorb(new.clusters)
 
 
 def _swept(
-    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, codes: IndexArray | None, clusters: int
+    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, clustering: Clustering | None
 ) -> _Swept:
     def one(rows: slice) -> _Block:
-        quick = _quick(predictions, splits, rows, weight) if codes is None else None
-        return _scored(predictions, splits, rows, weight, codes, clusters) if quick is None else quick
+        quick = _quick(predictions, splits, rows, weight) if clustering is None else None
+        return _scored(predictions, splits, rows, weight, clustering) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, None)
-    if codes is not None:
-        total.clusters = np.zeros((clusters, 3 + len(NEAR)))
+    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, clustering)
     for k, new in enumerate(in_order(one, predictions)):
         total.absorb(new, k == 0)
     for sums in total.sums:
@@ -378,33 +381,13 @@ def _scored(
     splits: Sequence[Split],
     rows: slice,
     weight: AnyArray | None,
-    codes: IndexArray | None,
-    clusters: int,
+    clustering: Clustering | None,
 ) -> _Block:
     """Sum a block by its scored rows."""
     scored, w, (spectrum, near) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
-    grouped = None
-    if codes is not None:
-        keys, index, size = occurring(codes[rows], clusters)
-        grouped = Part(keys, _cluster_sums(scored, w, near, index, size))
-    return _Block(parts, predictions.certain(rows), spectrum, cells, grouped)
-
-
-def _cluster_sums(
-    scored: Scored, weight: FloatArray | None, near: FloatArray | None, codes: IndexArray, size: int
-) -> FloatArray:
-    """Sum the possible rows of each cluster; weights of all."""
-    possible = possible_weight(scored, weight)
-    w = np.ones(len(scored)) if possible is None else possible
-    noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
-    excess = np.where(w > 0.0, scored.excess, 0.0)
-    expected = np.full((len(NEAR), len(scored)), np.nan) if near is None else np.where(w > 0.0, near, 0.0)
-    columns = (
-        w * excess,
-        np.ones(len(w)) if weight is None else weight,
-        w * w * (scored.varentropy + noise),
-        *(w * expected),
-    )
-    return np.stack([np.bincount(codes, weights=column, minlength=size) for column in columns], axis=1)
+    clusters = None
+    if clustering is not None:
+        clusters = clustering.summed(scored, w, None if near is None else near(), rows)
+    return _Block(parts, predictions.certain(rows), spectrum, cells, clusters)

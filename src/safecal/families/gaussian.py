@@ -17,7 +17,7 @@ from .._checks.states import (
     triangular_factor,
 )
 from .._kernels import gaussian as kernel
-from .._sums.clusters import NEAR
+from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
@@ -116,8 +116,8 @@ class Gaussian(Predictions):
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         # The sums say it all: half of NEES is a gamma variable, whatever the covariance.
-        half = np.full(len(scored), 0.5 * self.dimension)
-        return Spectral(None, np.stack([half / beta for beta in NEAR]))
+        half, betas = np.full(len(scored), 0.5 * self.dimension), np.array(NEAR)[:, None]
+        return Spectral(None, lambda: Near(half / betas, half / betas**2))
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"

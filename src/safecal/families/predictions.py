@@ -15,7 +15,7 @@ from .._checks.message import fail, show
 from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
 from .._sums.cells import Cells, WeightedCells
-from .._sums.clusters import NEAR
+from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import OptionError, RangeError, UnavailableError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Cumulants", "Partition", "Predictions", "Spectral"]
 
 BLOCK = 65_536
+AT_NEAR = [NODES.index(beta) for beta in NEAR]
 _FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc need not map anew each time
 
 
@@ -45,10 +46,10 @@ class Cumulants(NamedTuple):
 
 
 class Spectral(NamedTuple):
-    """The spectrum of some rows, where there is one, and the surprise expected of each at ``NEAR``, ``(3, n)``."""
+    """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for."""
 
     spectrum: Cells | WeightedCells | Nodes | None
-    near: FloatArray | None
+    near: Callable[[], Near] | None
 
 
 # beta, one for all rows or one a row -> the cumulants at it
@@ -307,8 +308,8 @@ class Predictions(ABC):
                 continue
         w = possible_weight(scored, weight)
         surprises = len(scored) - int(scored.impossible.sum())
-        near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
-        return Spectral(Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False), near)
+        spectrum = Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False)
+        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]))
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
         """Score some rows, and cut out their weights.

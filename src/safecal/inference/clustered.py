@@ -1,31 +1,60 @@
 """The law of rows that come in clusters: sums of clusters are compared with their own spread."""
 
 import math
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
-from .._sums.clusters import NEAR, Clusters
+from .._sums.clusters import Clusters
+from .._sums.dependence import NEAR
 from .._types import FloatArray
-from .law import Law, Tails, Tilt
-from .tails import cluster_tails
+from .dependence import ALIKE, Rarity, Sums
+from .law import Law, Tails, Tilt, crossing, normal_score
+from .points import PointsLaw
+from .states import StatesLaw
 
-__all__ = ["ClusteredLaw"]
+__all__ = ["ClusteredLaw", "clusters_at_one"]
+
+# Where tails are looked at for the smallest beta, from the outside inward: flat predictions first, then half octaves.
+_INWARD = tuple(2.0**k for k in (-8.0, -6.0, -5.0, -4.0, *np.arange(-3.5, 20.0, 0.5).tolist()))
+
+
+class _Node(NamedTuple):
+    """Sums of clusters at one beta, in units of the weight."""
+
+    expected: FloatArray
+    variance: FloatArray
+    deviation: FloatArray
+    square: FloatArray
 
 
 @final
 class ClusteredLaw(Law):
     """A law of which only the sums at each beta are used; the spread is that of clusters.
 
-    The surprise expected of a cluster is known at beta = 1/2, 1 and 2. Between them it follows a parabola in log beta,
-    beyond them the surprise expected of all rows; the sum over clusters is exact everywhere.
+    The sums of a cluster are known at beta = 1/2, 1 and 2. Between them the surprise expected, and the squared excess,
+    follow a parabola in log beta, and so do the logarithms of variance and deviation; beyond them they change as those
+    of all rows. Sums over all clusters of the former are exact everywhere. For states everything is exact: powers of
+    1 / beta.
+
+    Parameters
+    ----------
+    law : Law
+        That of the rows, without their clusters.
+    clusters : Clusters
+        Their sums.
+    times : float
+        How many times as many clusters of this kind are to be reckoned with.
     """
 
-    def __init__(self, law: Law, clusters: Clusters) -> None:
-        self._law = law
-        columns = clusters.columns
-        self._seen = (columns.excess + columns.expected[1]) / law.unit
-        self._expected = columns.expected / law.unit
+    def __init__(self, law: Law, clusters: Clusters, times: float = 1.0) -> None:
+        self._law, self._times, self._sharp = law, times, clusters.sharp
+        nodes = [clusters.at(beta) for beta in NEAR]
+        self._nodes = [
+            _Node(n.expected / law.unit, n.variance / law.unit**2, n.deviation / law.unit, n.square / law.unit**2)
+            for n in (node if np.isfinite(node.expected).all() else nodes[1] for node in nodes)
+        ]
+        self._seen = clusters.column("excess") / law.unit + self._nodes[1].expected
         super().__init__(law.seen, law.mass, law.one, law.unit)
 
     @property
@@ -40,18 +69,92 @@ class ClusteredLaw(Law):
         return self._law.at(beta)
 
     def tails(self, beta: float) -> Tails:
-        at = self.at(beta)
-        mean = self._means(beta, at.mean)
-        _, lower, upper = cluster_tails(self._seen - mean, at.variance)
-        return Tails(upper, lower)
+        _, upper, lower = self.sums(beta).times(self._times).tails(self.rarity(beta))
+        return Tails(float(upper[0]), float(lower[0]))
 
-    def _means(self, beta: float, total: float) -> FloatArray:
-        """Return the surprise expected of each cluster; together they give the total."""
-        half, one, two = self._expected
+    def sums(self, beta: float) -> Sums:
+        """Return how the sums of clusters spread, if ``p_beta`` is the truth."""
+        node = self._node(beta)
+        return Sums.of(self._seen - node.expected, node.variance, node.deviation, node.square)
+
+    def rarity(self, beta: float) -> Rarity:
+        """Return how rare surprises are, and their absence."""
+        if isinstance(self._law, PointsLaw):
+            return Rarity(*(np.array([x]) for x in self._law.rarity(beta)))
+        if self._sharp is None:
+            return ALIKE
+        found = Rarity.of(self._sharp, np.array([node.deviation.sum() * self.unit for node in self._nodes]))
         x = math.log2(beta)
-        if NEAR[0] < beta < NEAR[-1]:
-            mean = one + 0.5 * (two - half) * x + 0.5 * (two - 2.0 * one + half) * x * x
-        else:
-            mean = half if beta <= NEAR[0] else two
-        everything = float(mean.sum())
-        return mean * (total / everything) if everything > 0.0 else np.full(len(mean), total / len(mean))
+        return Rarity(*(np.array([np.interp(x, (-1.0, 0.0, 1.0), shares)]) for shares in found))
+
+    def _node(self, beta: float) -> _Node:
+        """Return the sums of each cluster at one beta."""
+        at = self.at(beta)
+        if isinstance(self._law, StatesLaw):
+            one, u = self._nodes[1], 1.0 / beta
+            square = _lagrange([1.0 / b for b in NEAR], u)
+            return _Node(one.expected * u, one.variance * u * u, one.deviation * u, self._mixed(3, square))
+        weights = _lagrange([math.log2(b) for b in NEAR], math.log2(min(max(beta, NEAR[0]), NEAR[-1])))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = [sum(w * np.log(node[j]) for w, node in zip(weights, self._nodes, strict=True)) for j in (1, 2)]
+        variance, deviation = (np.nan_to_num(np.exp(x)) for x in logs)
+        whole = float(variance.sum())
+        ratio = at.variance / whole if whole > 0.0 else 1.0
+        beyond = ratio if not NEAR[0] < beta < NEAR[-1] else 1.0
+        return _Node(
+            _scaled(self._mixed(0, weights), at.mean),
+            variance * ratio,
+            deviation * math.sqrt(ratio),
+            np.maximum(self._mixed(3, weights), 0.0) * beyond,
+        )
+
+    def _mixed(self, column: int, weights: list[float]) -> FloatArray:
+        half, one, two = (node[column] for node in self._nodes)
+        return weights[0] * half + weights[1] * one + weights[2] * two
+
+    def bound(self, alpha: float, side: int) -> float:
+        """Return a bound as `Law` does; the smallest beta is looked for from the outside.
+
+        Few clusters may rule out some beta, yet not a smaller one. Only what lies below all that are not ruled out is
+        excluded, so that over-confidence beyond a limit is denied as rarely as a test at that limit fails.
+        """
+        if side > 0 or not self.beta > 0.0:
+            return super().bound(alpha, side)
+        wanted = normal_score(alpha)
+
+        def beyond_wanted(x: float) -> float:
+            return normal_score(self.tails(math.exp(x)).lower) - wanted
+
+        smallest, largest = self.range
+        end = min(self.beta, largest)
+        ruled_out: tuple[float, float] | None = None
+        for beta in (smallest, *(b for b in _INWARD if smallest < b < end), end):
+            x = math.log(beta)
+            here = beyond_wanted(x)
+            if here < 0.0:
+                return 0.0 if ruled_out is None else crossing(beyond_wanted, x, here, *ruled_out)
+            ruled_out = x, here
+        return self.beta
+
+
+def clusters_at_one(clusters: Clusters) -> Sums:
+    """Return how the sums of clusters spread if the model is right, in units of the largest weight of a cluster."""
+    unit = max(float(clusters.column("weight").max()), 1e-300)
+    one = clusters.at(1.0)
+    parts = one.variance / unit**2, one.deviation / unit, one.square / unit**2
+    return Sums.of(clusters.column("excess") / unit, *parts)
+
+
+def _lagrange(nodes: list[float], x: float) -> list[float]:
+    """Return the weights of three values in the parabola through them."""
+    a, b, c = nodes
+    return [
+        (x - b) * (x - c) / ((a - b) * (a - c)),
+        (x - a) * (x - c) / ((b - a) * (b - c)),
+        (x - a) * (x - b) / ((c - a) * (c - b)),
+    ]
+
+
+def _scaled(column: FloatArray, total: float) -> FloatArray:
+    whole = float(column.sum())
+    return column * (total / whole) if whole > 0.0 else np.full(len(column), total / len(column))

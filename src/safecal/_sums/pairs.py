@@ -1,0 +1,103 @@
+"""Sums by cluster and key: what bounds of groups, or of ranges, need where rows depend on each other."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+
+from .._types import FloatArray, IndexArray
+from .dependence import BASE, RARE
+from .keyed import union
+
+__all__ = ["PAIRS", "Pairs"]
+
+PAIRS = (*BASE, *RARE)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pairs:
+    """Sums of the rows of each pair of cluster and key that occurs. They merge with ``+``, and are never written.
+
+    Attributes
+    ----------
+    clusters, keys : tuple
+        Their names.
+    cluster, key : ndarray of shape (pairs,)
+        Of each pair the places of both names; pairs are in the order of these.
+    sums : ndarray of shape (pairs, 14)
+        The sums of `PAIRS`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> monday = Pairs.of(("ann", "bob"), ("x",), np.array([0, 1]), np.array([0, 0]), np.ones((2, 14)))
+    >>> tuesday = Pairs.of(("bob",), ("x", "y"), np.array([0, 0]), np.array([0, 1]), np.ones((2, 14)))
+    >>> both = monday + tuesday
+    >>> [(both.clusters[c], both.keys[k]) for c, k in zip(both.cluster, both.key)]
+    [('ann', 'x'), ('bob', 'x'), ('bob', 'y')]
+    >>> both.column("n").tolist()
+    [1.0, 2.0, 1.0]
+    """
+
+    clusters: tuple[Hashable, ...]
+    keys: tuple[Hashable, ...]
+    cluster: IndexArray
+    key: IndexArray
+    sums: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        clusters: tuple[Hashable, ...],
+        keys: tuple[Hashable, ...],
+        cluster: IndexArray,
+        key: IndexArray,
+        sums: FloatArray,
+    ) -> Self:
+        """Put sums in order, and add up those of the same pair."""
+        if len(sums) == 0:
+            return cls(clusters, keys, cluster, key, sums)
+        code = cluster.astype(np.int64) * len(keys) + key
+        rising = code[1:] > code[:-1]
+        if not rising.all():
+            order = np.argsort(code, kind="stable")
+            code = code[order]
+            starts = np.flatnonzero(np.concatenate([[True], code[1:] > code[:-1]]))
+            code = code[starts]
+            with np.errstate(invalid="ignore", over="ignore"):
+                sums = np.add.reduceat(sums[order], starts, axis=0)
+            cluster, key = (code // len(keys)).astype(np.intp), (code % len(keys)).astype(np.intp)
+        return cls(clusters, keys, cluster, key, sums)
+
+    def column(self, name: str) -> FloatArray:
+        """Return the sums of one name of `PAIRS`."""
+        return self.sums[:, PAIRS.index(name)]
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, Pairs):
+            return NotImplemented
+        clusters, cluster = union(self.clusters, other.clusters)
+        keys, key = union(self.keys, other.keys)
+        return self.of(
+            clusters,
+            keys,
+            np.concatenate([self.cluster, cluster[other.cluster]]),
+            np.concatenate([self.key, key[other.key]]),
+            np.concatenate([self.sums, other.sums]),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pairs) or (self.clusters, self.keys) != (other.clusters, other.keys):
+            return False
+        places = np.array_equal(self.cluster, other.cluster) and np.array_equal(self.key, other.key)
+        return places and np.array_equal(self.sums, other.sums, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Pairs({len(self)} of {len(self.clusters)} clusters and {len(self.keys)} keys)"

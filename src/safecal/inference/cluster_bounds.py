@@ -1,0 +1,99 @@
+"""Bounds on the ECD of many keys at once, where rows come in clusters.
+
+Sums of clusters are centred at the ECD of their key. Below, the spread around the bound itself counts as well: it is
+that of a test at the bound, as in `dependence`.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._sums.dependence import BASE, RARE
+from .._types import FloatArray, IndexArray
+from .dependence import Rarity, Sums
+
+__all__ = ["clustered_bounds", "clustered_interval"]
+
+
+class Ends(NamedTuple):
+    """Bounds, one a key: infinite where clusters are too few to tell, NaN where there are no rows."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+def clustered_bounds(
+    key: IndexArray, cluster: IndexArray, sums: FloatArray, size: int, alpha: float, *, rarity: Rarity | None = None
+) -> Ends:
+    """Return bounds on the ECD of each key, each of them missed with probability ``alpha`` at most.
+
+    Parameters
+    ----------
+    key, cluster : ndarray of shape (rows,)
+        Numbers of the key and of the cluster that each row of ``sums`` belongs to. Rows of the same pair add up.
+    sums : ndarray of shape (rows, 14)
+        Sums by cluster and key, as `Pairs` holds them.
+    size : int
+        How many keys there are.
+    alpha : float
+        Accepted probability of a miss, for each end.
+    rarity : Rarity, optional
+        How rare surprises are, for each key. By default it is bounded by the sums.
+
+    Returns
+    -------
+    Ends
+        ``low`` and ``high``, of the possible rows: an impossible outcome makes ECD infinite, which these do not say.
+    """
+    order = np.lexsort((cluster, key))
+    key, cluster, sums = key[order], cluster[order], sums[order]
+    if len(key) > 1:
+        first = np.concatenate([[True], (key[1:] != key[:-1]) | (cluster[1:] != cluster[:-1])])
+        if not first.all():
+            starts = np.flatnonzero(first)
+            key, sums = key[starts], np.add.reduceat(sums, starts, axis=0)
+    if rarity is None:
+        columns = [_by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
+        rarity = Rarity.of(np.stack(columns, axis=1), _by_key(sums[:, BASE.index("deviation")], key, size))
+    return _ends(sums[:, : len(BASE)], key, size, alpha, rarity, 1.0)
+
+
+def clustered_interval(sums: FloatArray, alpha: float, rarity: Rarity, times: float = 1.0) -> tuple[float, float]:
+    """Return both bounds on the ECD of all rows, from the sums of their clusters."""
+    low, high = _ends(sums, np.zeros(len(sums), dtype=np.intp), 1, alpha, rarity, times)
+    return float(low[0]), float(high[0])
+
+
+def _ends(sums: FloatArray, key: IndexArray, size: int, alpha: float, rarity: Rarity, times: float) -> Ends:
+    column = {name: np.ascontiguousarray(sums[:, k]) for k, name in enumerate(BASE)}
+    weight, excess = column["weight"], column["excess"]
+    with np.errstate(all="ignore"):
+        whole = _by_key(weight, key, size)
+        mean = _by_key(excess, key, size) / whole
+        m = mean[key]
+        # In units of the mean weight of a key, so that no fourth power leaves the range of floats.
+        unit = (whole / _by_key(column["n"], key, size))[key]
+        centred, w = (excess - m * weight) / unit, weight / unit
+        square = column["square"] - 2.0 * m * column["excess_weight2"] + m * m * column["weight2"]
+        found = Sums.of(
+            centred, column["variance"] / unit**2, column["deviation"] / unit,
+            np.maximum(square, 0.0) / unit**2, key, size,
+        ).times(times)  # fmt: skip
+        t = -special.stdtrit(found.freedom, alpha)
+        mass, mass2 = times * _by_key(w, key, size), times * _by_key(w * w, key, size)
+        down = t * np.sqrt(found.above(rarity)) / mass
+        up = t * np.sqrt(found.below(rarity)) / mass
+        # The distance d at which d * mass is t times the root of sum (centred - d * w)**2
+        a, b = mass**2 - t * t * mass2, times * _by_key(centred * w, key, size)
+        root = (-t * t * b + np.sqrt((t * t * b) ** 2 + a * t * t * found.squares)) / a
+        up = np.where(a > 0.0, np.fmax(up, root), math.inf)
+        told = np.isfinite(found.freedom)
+        low, high = mean - np.where(told, down, math.inf), mean + np.where(told, up, math.inf)
+        flat = (found.own == 0.0) & (found.squares == 0.0)  # every row a toss or a certainty: nothing can vary
+    return Ends(np.where(flat, mean, low), np.where(flat, mean, high))
+
+
+def _by_key(column: FloatArray, key: IndexArray, size: int) -> FloatArray:
+    return np.bincount(key, weights=column, minlength=size)
