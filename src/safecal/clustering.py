@@ -9,8 +9,8 @@ from ._checks.columns import cluster_codes
 from ._checks.message import fail
 from ._sums.clusters import COLUMNS, Clusters
 from ._sums.dependence import Near, added_by, base_columns, near_columns, rare_columns, sharp_sums
-from ._sums.pairs import PAIRS, Pairs
-from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
+from ._sums.pairs import Gathered, PairPart, Pairs
+from ._types import ArrayLike, FloatArray
 from .errors import ShapeError
 from .families.predictions import Predictions, possible_weight
 from .scored import Scored
@@ -19,7 +19,6 @@ from .tabulate import Part, Split, occurring
 __all__ = ["MAX_PAIRS", "Clustered", "Clustering", "few_pairs"]
 
 MAX_PAIRS = 4_000_000  # of group and cluster
-_WAITING = 1 << 18  # pairs of blocks that are not added up at once
 
 
 class Clustered(NamedTuple):
@@ -27,8 +26,7 @@ class Clustered(NamedTuple):
 
     clusters: Part
     sharp: FloatArray | None
-    pairs: AnyArray  # codes of the pairs of cluster and group
-    sums: FloatArray  # of these pairs
+    groups: PairPart | None
 
 
 @final
@@ -40,7 +38,7 @@ class Clustering:
         self._groups = groups
         self._clusters = np.zeros((len(self.keys), COLUMNS))
         self._sharp: FloatArray | None = None
-        self._pairs: list[tuple[AnyArray, FloatArray]] = []
+        self._pairs = Gathered(0 if groups is None else groups.size)
 
     def summed(self, scored: Scored, weight: FloatArray | None, near: Near | None, rows: slice) -> Clustered:
         """Sum a block of rows."""
@@ -51,23 +49,19 @@ class Clustering:
         keys, index, size = occurring(codes, len(self.keys))
         part = Part(keys, added_by(index, size, [*base, *near_columns(scored, near, possible)]))
         sharp = None if near is None or near.rate is None else sharp_sums(near, possible)
-        if self._groups is None:
-            return Clustered(part, sharp, np.empty(0, np.int64), np.empty((0, len(PAIRS))))
-        both = codes.astype(np.int64) * self._groups.size + self._groups.index(scored, rows)
-        pairs, index = np.unique(both, return_inverse=True)
-        return Clustered(part, sharp, pairs, added_by(index, len(pairs), [*base, *rare_columns(scored, possible)]))
+        groups = None
+        if self._groups is not None:
+            columns = [*base, *rare_columns(scored, possible)]
+            groups = self._pairs.of_block(codes, self._groups.index(scored, rows), columns)
+        return Clustered(part, sharp, groups)
 
     def absorb(self, new: Clustered) -> None:
         """Add the sums of a block."""
         with np.errstate(invalid="ignore", over="ignore"):
             self._clusters[new.clusters.keys] += new.clusters.sums
         self._sharp = new.sharp if self._sharp is None or new.sharp is None else self._sharp + new.sharp
-        if self._groups is None:
-            return
-        self._pairs.append((new.pairs, new.sums))
-        if sum(len(codes) for codes, _ in self._pairs[1:]) > max(len(self._pairs[0][0]), _WAITING):
-            found = self._together(self._groups.size)
-            self._pairs = [(found.cluster.astype(np.int64) * self._groups.size + found.key, found.sums)]
+        if new.groups is not None:
+            refuse_many(self._pairs.absorb(new.groups))
 
     def clusters(self) -> Clusters:
         """Return the sums by cluster."""
@@ -75,21 +69,19 @@ class Clustering:
 
     def pairs(self, keys: tuple[Hashable, ...]) -> Pairs:
         """Return the sums by cluster and group; ``keys`` are the names of the groups."""
-        found = self._together(max(len(keys), 1))
-        return Pairs(self.keys, keys, found.cluster, found.key, found.sums)
-
-    def _together(self, size: int) -> Pairs:
-        codes = np.concatenate([np.empty(0, np.int64), *(codes for codes, _ in self._pairs)])
-        sums = np.concatenate([np.empty((0, len(PAIRS))), *(sums for _, sums in self._pairs)])
-        places: tuple[IndexArray, IndexArray] = ((codes // size).astype(np.intp), (codes % size).astype(np.intp))
-        return few_pairs(Pairs.of((), tuple(range(size)), *places, sums))
+        return few_pairs(self._pairs.pairs(self.keys, keys))
 
 
 def few_pairs(pairs: Pairs) -> Pairs:
     """Refuse pairs that are too many to be held."""
-    if len(pairs) > MAX_PAIRS:
+    refuse_many(len(pairs))
+    return pairs
+
+
+def refuse_many(count: int) -> None:
+    """Refuse so many pairs of cluster and group that their sums cannot be held."""
+    if count > MAX_PAIRS:
         raise fail(
-            ShapeError, "cluster", f"must form at most {MAX_PAIRS} different pairs with `by`", got=f"{len(pairs)}",
+            ShapeError, "cluster", f"must form at most {MAX_PAIRS} different pairs with `by`", got=f"{count}",
             hint="sums are kept for each of them; group by fewer values, or leave `by` out.",
         )  # fmt: skip
-    return pairs

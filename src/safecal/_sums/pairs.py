@@ -2,17 +2,18 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Self, final
+from typing import NamedTuple, Self, final
 
 import numpy as np
 
-from .._types import FloatArray, IndexArray
-from .dependence import BASE, RARE
+from .._types import AnyArray, FloatArray, IndexArray
+from .dependence import BASE, RARE, added_by
 from .keyed import union
 
-__all__ = ["PAIRS", "Pairs"]
+__all__ = ["PAIRS", "Gathered", "Pairs"]
 
 PAIRS = (*BASE, *RARE)
+_WAITING = 1 << 18  # pairs of blocks that are not added up at once
 
 
 @final
@@ -101,3 +102,38 @@ class Pairs:
 
     def __repr__(self) -> str:
         return f"Pairs({len(self)} of {len(self.clusters)} clusters and {len(self.keys)} keys)"
+
+
+class PairPart(NamedTuple):
+    """The pairs of a block of rows, and their sums."""
+
+    codes: AnyArray  # cluster * keys + key
+    sums: FloatArray
+
+
+@final
+class Gathered:
+    """Pairs that come block by block; ``keys`` is how many keys there are."""
+
+    def __init__(self, keys: int) -> None:
+        self._size = max(keys, 1)
+        self._parts = [PairPart(np.empty(0, np.int64), np.empty((0, len(PAIRS))))]
+
+    def of_block(self, cluster: IndexArray, key: IndexArray, columns: list[FloatArray]) -> PairPart:
+        """Sum the rows of a block: numbers of their clusters and keys, and the columns of `PAIRS`."""
+        codes, index = np.unique(cluster.astype(np.int64) * self._size + key, return_inverse=True)
+        return PairPart(codes, added_by(index, len(codes), columns))
+
+    def absorb(self, part: PairPart) -> int:
+        """Keep the sums of a block, and return how many pairs are held at least."""
+        self._parts.append(part)
+        if sum(len(p.codes) for p in self._parts[1:]) > max(len(self._parts[0].codes), _WAITING):
+            found = self.pairs((), tuple(range(self._size)))
+            self._parts = [PairPart(found.cluster.astype(np.int64) * self._size + found.key, found.sums)]
+        return len(self._parts[0].codes)
+
+    def pairs(self, clusters: tuple[Hashable, ...], keys: tuple[Hashable, ...]) -> Pairs:
+        """Return the sums of all blocks, with the names of clusters and keys."""
+        codes, sums = (np.concatenate(columns) for columns in zip(*self._parts, strict=True))
+        places = (codes // self._size).astype(np.intp), (codes % self._size).astype(np.intp)
+        return Pairs.of(clusters, keys, *places, sums)

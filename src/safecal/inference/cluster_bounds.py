@@ -96,4 +96,4 @@ def _ends(sums: FloatArray, key: IndexArray, size: int, alpha: float, rarity: Ra
 
 
 def _by_key(column: FloatArray, key: IndexArray, size: int) -> FloatArray:
-    return np.bincount(key, weights=column, minlength=size)
+    return np.asarray(np.bincount(key, weights=column, minlength=size), dtype=np.float64)

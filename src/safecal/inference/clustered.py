@@ -1,6 +1,7 @@
 """The law of rows that come in clusters: sums of clusters are compared with their own spread."""
 
 import math
+from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
@@ -32,10 +33,10 @@ class _Node(NamedTuple):
 class ClusteredLaw(Law):
     """A law of which only the sums at each beta are used; the spread is that of clusters.
 
-    The sums of a cluster are known at beta = 1/2, 1 and 2. Between them the surprise expected, and the squared excess,
-    follow a parabola in log beta, and so do the logarithms of variance and deviation; beyond them they change as those
-    of all rows. Sums over all clusters of the former are exact everywhere. For states everything is exact: powers of
-    1 / beta.
+    The sums of a cluster are known at beta = 1/2, 1 and 2. Between them their logarithms follow a parabola in beta, of
+    squares in log beta; beyond them they change as those of all rows. These are known everywhere, so that all clusters
+    together are right; for K classes that holds for surprise and variance, and the rest follows them. For states
+    everything is exact: powers of 1 / beta.
 
     Parameters
     ----------
@@ -89,28 +90,31 @@ class ClusteredLaw(Law):
 
     def _node(self, beta: float) -> _Node:
         """Return the sums of each cluster at one beta."""
-        at = self.at(beta)
         if isinstance(self._law, StatesLaw):
             one, u = self._nodes[1], 1.0 / beta
-            square = _lagrange([1.0 / b for b in NEAR], u)
-            return _Node(one.expected * u, one.variance * u * u, one.deviation * u, self._mixed(3, square))
-        weights = _lagrange([math.log2(b) for b in NEAR], math.log2(min(max(beta, NEAR[0]), NEAR[-1])))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = [sum(w * np.log(node[j]) for w, node in zip(weights, self._nodes, strict=True)) for j in (1, 2)]
-        variance, deviation = (np.nan_to_num(np.exp(x)) for x in logs)
-        whole = float(variance.sum())
-        ratio = at.variance / whole if whole > 0.0 else 1.0
-        beyond = ratio if not NEAR[0] < beta < NEAR[-1] else 1.0
-        return _Node(
-            _scaled(self._mixed(0, weights), at.mean),
-            variance * ratio,
-            deviation * math.sqrt(ratio),
-            np.maximum(self._mixed(3, weights), 0.0) * beyond,
-        )
+            weights = _lagrange([1.0 / b for b in NEAR], u)
+            square = sum(w * node.square for w, node in zip(weights, self._nodes, strict=True))
+            return _Node(one.expected * u, one.variance * u * u, one.deviation * u, np.maximum(square, 0.0))
+        inside = min(max(beta, NEAR[0]), NEAR[-1])
+        weights = _lagrange(list(NEAR), inside)
+        by_column = [weights] * 3 + [_lagrange([math.log(b) for b in NEAR], math.log(inside))]
+        with np.errstate(invalid="ignore"):
+            found = [
+                np.nan_to_num(np.exp(sum(w * log for w, log in zip(weights, logs, strict=True))))
+                for weights, logs in zip(by_column, zip(*self._logs, strict=True), strict=True)
+            ]
+        at = self.at(beta)
+        ratio = at.variance / max(float(found[1].sum()), 1e-300)
+        totals: list[float | None] = [at.mean, at.variance, None, None]
+        if isinstance(self._law, PointsLaw):
+            totals[2:] = self._law.spread(beta)
+        powers = (1.0, 1.0, math.sqrt(ratio), 1.0 if NEAR[0] < beta < NEAR[-1] else ratio)
+        return _Node(*(_scaled(x, total, other) for x, total, other in zip(found, totals, powers, strict=True)))
 
-    def _mixed(self, column: int, weights: list[float]) -> FloatArray:
-        half, one, two = (node[column] for node in self._nodes)
-        return weights[0] * half + weights[1] * one + weights[2] * two
+    @cached_property
+    def _logs(self) -> list[list[FloatArray]]:
+        with np.errstate(divide="ignore"):
+            return [[np.log(column) for column in node] for node in self._nodes]
 
     def bound(self, alpha: float, side: int) -> float:
         """Return a bound as `Law` does; the smallest beta is looked for from the outside.
@@ -155,6 +159,9 @@ def _lagrange(nodes: list[float], x: float) -> list[float]:
     ]
 
 
-def _scaled(column: FloatArray, total: float) -> FloatArray:
+def _scaled(column: FloatArray, total: float | None, factor: float) -> FloatArray:
+    """Make a column add up to a total, or multiply it where none is known."""
+    if total is None:
+        return column * factor
     whole = float(column.sum())
     return column * (total / whole) if whole > 0.0 else np.full(len(column), total / len(column))

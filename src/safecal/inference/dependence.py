@@ -63,7 +63,7 @@ def rarest_half(chance: FloatArray, deviation: FloatArray) -> float:
 class Sums(NamedTuple):
     """Sums over the clusters of each key, with ``S`` the sum of a cluster, less what is expected of it."""
 
-    count: FloatArray  # of clusters that can tell something
+    clusters: FloatArray  # that can tell something
     total: FloatArray  # of S
     squares: FloatArray  # of S**2
     own: FloatArray  # of V
@@ -80,7 +80,9 @@ class Sums(NamedTuple):
         """Add up clusters: their sums S and V, of deviations (the roots of C), and of squared excess."""
 
         def by_key(column: FloatArray) -> FloatArray:
-            return column.sum(keepdims=True) if key is None else np.bincount(key, weights=column, minlength=size)
+            if key is None:
+                return np.asarray(column.sum(keepdims=True))
+            return np.asarray(np.bincount(key, weights=column, minlength=size), dtype=np.float64)
 
         def of_key(column: FloatArray) -> FloatArray:
             return column if key is None else column[key]
@@ -102,24 +104,26 @@ class Sums(NamedTuple):
 
     def times(self, factor: float) -> Self:
         """Return what so many times as many clusters of this kind would give."""
-        many = [column * factor for column in self[:6]]
-        return type(self)(*many, self.correlation, self.error / np.sqrt(factor))
+        many = {name: getattr(self, name) * factor for name in self._fields[:6]}
+        return self._replace(**many, error=self.error / np.sqrt(factor))
 
     @property
     def freedom(self) -> FloatArray:
         """Degrees of freedom; NaN where clusters are too few to tell anything."""
-        return np.where((self.effective >= ENOUGH) & (self.count >= 2.0), self.effective - 1.0, np.nan)
+        return np.where((self.effective >= ENOUGH) & (self.clusters >= 2.0), self.effective - 1.0, np.nan)
 
     def above(self, rarity: Rarity) -> FloatArray:
         """Return the variance that the sum has at least, for tails above."""
-        with np.errstate(all="ignore"):
-            centred = self.squares - self.total**2 / self.count
-            seen = np.maximum(centred, 0.0) * self.count / (self.count - 1.0)
-        return np.fmax(seen, self._floor(rarity.rest))
+        return np.fmax(self._seen(), self._floor(rarity.rest))
 
     def below(self, rarity: Rarity) -> FloatArray:
         """Return the same for tails below."""
-        return np.maximum(np.fmax(self.above(rarity), self.squares), self._floor(rarity.surprise))
+        return np.fmax(np.fmax(self._seen(), self.squares), self._floor(rarity.surprise))
+
+    def _seen(self) -> FloatArray:
+        with np.errstate(all="ignore"):
+            centred = np.maximum(self.squares - self.total**2 / self.clusters, 0.0)
+            return centred * self.clusters / (self.clusters - 1.0)
 
     def _floor(self, chance: FloatArray) -> FloatArray:
         likely = np.clip(self.correlation + 2.0 * self.error, 0.0, 1.0)

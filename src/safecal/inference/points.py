@@ -87,6 +87,13 @@ class PointsLaw(Law):
         deviation = self._nw * self.points.L * np.sqrt(q * (1.0 - q))
         return rarest_half(q, deviation), rarest_half(1.0 - q, deviation)
 
+    def spread(self, beta: float) -> tuple[float, float]:
+        """Return the sums of ``w`` times the standard deviation, and of ``w**2`` times the squared excess."""
+        L, q = self.points.L, special.expit(-beta * self.points.L)
+        excess = np.where(self.points.wrong, L, 0.0) - L * q
+        square = (self._nw * self.points.w) @ (excess * excess)
+        return float(self._nw @ (L * np.sqrt(q * (1.0 - q)))), float(square)
+
     @cached_property
     def few(self) -> bool:
         """Whether so few surprises are expected, or of so few sizes, that the law is a lattice."""
