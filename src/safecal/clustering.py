@@ -16,7 +16,7 @@ from .families.predictions import Predictions, possible_weight
 from .scored import Scored
 from .tabulate import Part, Split, occurring
 
-__all__ = ["MAX_PAIRS", "Clustered", "Clustering", "few_pairs"]
+__all__ = ["MAX_PAIRS", "Clustered", "Clustering", "few_pairs", "refuse_many"]
 
 MAX_PAIRS = 4_000_000  # of group and cluster
 
