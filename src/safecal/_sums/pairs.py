@@ -58,19 +58,13 @@ class Pairs:
         sums: FloatArray,
     ) -> Self:
         """Put sums in order, and add up those of the same pair."""
-        if len(sums) == 0:
-            return cls(clusters, keys, cluster, key, sums)
-        code = cluster.astype(np.int64) * len(keys) + key
-        rising = code[1:] > code[:-1]
-        if not rising.all():
-            order = np.argsort(code, kind="stable")
-            code = code[order]
-            starts = np.flatnonzero(np.concatenate([[True], code[1:] > code[:-1]]))
-            code = code[starts]
-            with np.errstate(invalid="ignore", over="ignore"):
-                sums = np.add.reduceat(sums[order], starts, axis=0)
-            cluster, key = (code // len(keys)).astype(np.intp), (code % len(keys)).astype(np.intp)
-        return cls(clusters, keys, cluster, key, sums)
+        codes, index = np.unique(_codes(cluster, key, len(keys)), return_inverse=True)
+        return cls._in_order(clusters, keys, PairPart(codes, added_by(index, len(codes), list(sums.T))))
+
+    @classmethod
+    def _in_order(cls, clusters: tuple[Hashable, ...], keys: tuple[Hashable, ...], part: "PairPart") -> Self:
+        size = max(len(keys), 1)
+        return cls(clusters, keys, (part.codes // size).astype(np.intp), (part.codes % size).astype(np.intp), part.sums)
 
     def column(self, name: str) -> FloatArray:
         """Return the sums of one name of `PAIRS`."""
@@ -84,13 +78,9 @@ class Pairs:
             return NotImplemented
         clusters, cluster = union(self.clusters, other.clusters)
         keys, key = union(self.keys, other.keys)
-        return self.of(
-            clusters,
-            keys,
-            np.concatenate([self.cluster, cluster[other.cluster]]),
-            np.concatenate([self.key, key[other.key]]),
-            np.concatenate([self.sums, other.sums]),
-        )
+        mine = _codes(self.cluster, self.key, len(keys))
+        theirs = _codes(cluster[other.cluster], key[other.key], len(keys))
+        return self._in_order(clusters, keys, together([PairPart(mine, self.sums), PairPart(theirs, other.sums)]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pairs) or (self.clusters, self.keys) != (other.clusters, other.keys):
@@ -105,10 +95,25 @@ class Pairs:
 
 
 class PairPart(NamedTuple):
-    """The pairs of a block of rows, and their sums."""
+    """Some pairs, each once, and their sums."""
 
     codes: AnyArray  # cluster * keys + key
     sums: FloatArray
+
+
+def _codes(cluster: IndexArray, key: IndexArray, keys: int) -> AnyArray:
+    return cluster.astype(np.int64) * max(keys, 1) + key
+
+
+def together(parts: list[PairPart]) -> PairPart:
+    """Add up parts; their pairs come out in order."""
+    codes = np.sort(np.concatenate([part.codes for part in parts]), kind="stable")  # of sorted parts: fast
+    codes = codes[np.concatenate([codes[:1] == codes[:1], codes[1:] != codes[:-1]])]
+    sums = np.zeros((len(codes), len(PAIRS)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        for part in parts:
+            sums[np.searchsorted(codes, part.codes)] += part.sums
+    return PairPart(codes, sums)
 
 
 @final
@@ -116,24 +121,21 @@ class Gathered:
     """Pairs that come block by block; ``keys`` is how many keys there are."""
 
     def __init__(self, keys: int) -> None:
-        self._size = max(keys, 1)
+        self._keys = keys
         self._parts = [PairPart(np.empty(0, np.int64), np.empty((0, len(PAIRS))))]
 
     def of_block(self, cluster: IndexArray, key: IndexArray, columns: list[FloatArray]) -> PairPart:
         """Sum the rows of a block: numbers of their clusters and keys, and the columns of `PAIRS`."""
-        codes, index = np.unique(cluster.astype(np.int64) * self._size + key, return_inverse=True)
+        codes, index = np.unique(_codes(cluster, key, self._keys), return_inverse=True)
         return PairPart(codes, added_by(index, len(codes), columns))
 
     def absorb(self, part: PairPart) -> int:
-        """Keep the sums of a block, and return how many pairs are held at least."""
+        """Keep the sums of a block, and return how many pairs there are at least."""
         self._parts.append(part)
         if sum(len(p.codes) for p in self._parts[1:]) > max(len(self._parts[0].codes), _WAITING):
-            found = self.pairs((), tuple(range(self._size)))
-            self._parts = [PairPart(found.cluster.astype(np.int64) * self._size + found.key, found.sums)]
+            self._parts = [together(self._parts)]
         return len(self._parts[0].codes)
 
     def pairs(self, clusters: tuple[Hashable, ...], keys: tuple[Hashable, ...]) -> Pairs:
         """Return the sums of all blocks, with the names of clusters and keys."""
-        codes, sums = (np.concatenate(columns) for columns in zip(*self._parts, strict=True))
-        places = (codes // self._size).astype(np.intp), (codes % self._size).astype(np.intp)
-        return Pairs.of(clusters, keys, *places, sums)
+        return Pairs._in_order(clusters, keys, together(self._parts))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from .._sums.dependence import BASE, RARE
+from .._sums.dependence import BASE, RARE, added_by
 from .._types import FloatArray, IndexArray
 from .dependence import Rarity, Sums
 
@@ -47,13 +47,10 @@ def clustered_bounds(
     Ends
         ``low`` and ``high``, of the possible rows: an impossible outcome makes ECD infinite, which these do not say.
     """
-    order = np.lexsort((cluster, key))
-    key, cluster, sums = key[order], cluster[order], sums[order]
-    if len(key) > 1:
-        first = np.concatenate([[True], (key[1:] != key[:-1]) | (cluster[1:] != cluster[:-1])])
-        if not first.all():
-            starts = np.flatnonzero(first)
-            key, sums = key[starts], np.add.reduceat(sums, starts, axis=0)
+    width = int(cluster.max(initial=0)) + 1
+    pairs, index = np.unique(key.astype(np.int64) * width + cluster, return_inverse=True)
+    if len(pairs) < len(key):
+        key, sums = (pairs // width).astype(np.intp), added_by(index, len(pairs), list(sums.T))
     if rarity is None:
         columns = [_by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
         rarity = Rarity.of(np.stack(columns, axis=1), _by_key(sums[:, BASE.index("deviation")], key, size))

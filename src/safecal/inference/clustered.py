@@ -20,6 +20,9 @@ __all__ = ["ClusteredLaw", "clusters_at_one"]
 _INWARD = tuple(2.0**k for k in (-8.0, -6.0, -5.0, -4.0, *np.arange(-3.5, 20.0, 0.5).tolist()))
 
 
+_MANY = 100.0  # equal clusters that rule out whatever lies beyond what they rule out
+
+
 class _Node(NamedTuple):
     """Sums of clusters at one beta, in units of the weight."""
 
@@ -95,14 +98,7 @@ class ClusteredLaw(Law):
             weights = _lagrange([1.0 / b for b in NEAR], u)
             square = sum(w * node.square for w, node in zip(weights, self._nodes, strict=True))
             return _Node(one.expected * u, one.variance * u * u, one.deviation * u, np.maximum(square, 0.0))
-        inside = min(max(beta, NEAR[0]), NEAR[-1])
-        weights = _lagrange(list(NEAR), inside)
-        by_column = [weights] * 3 + [_lagrange([math.log(b) for b in NEAR], math.log(inside))]
-        with np.errstate(invalid="ignore"):
-            found = [
-                np.nan_to_num(np.exp(sum(w * log for w, log in zip(weights, logs, strict=True))))
-                for weights, logs in zip(by_column, zip(*self._logs, strict=True), strict=True)
-            ]
+        found = self._between(min(max(beta, NEAR[0]), NEAR[-1]))
         at = self.at(beta)
         ratio = at.variance / max(float(found[1].sum()), 1e-300)
         totals: list[float | None] = [at.mean, at.variance, None, None]
@@ -110,6 +106,18 @@ class ClusteredLaw(Law):
             totals[2:] = self._law.spread(beta)
         powers = (1.0, 1.0, math.sqrt(ratio), 1.0 if NEAR[0] < beta < NEAR[-1] else ratio)
         return _Node(*(_scaled(x, total, other) for x, total, other in zip(found, totals, powers, strict=True)))
+
+    def _between(self, beta: float) -> _Node:
+        """Return the sums by parabolas through the nodes."""
+        if beta in NEAR:
+            return self._nodes[NEAR.index(beta)]
+        weights = _lagrange(list(NEAR), beta)
+        by_column = [weights] * 3 + [_lagrange([math.log(b) for b in NEAR], math.log(beta))]
+        with np.errstate(invalid="ignore"):
+            return _Node(*(
+                np.nan_to_num(np.exp(sum(w * log for w, log in zip(weights, logs, strict=True))))
+                for weights, logs in zip(by_column, zip(*self._logs, strict=True), strict=True)
+            ))  # fmt: skip
 
     @cached_property
     def _logs(self) -> list[list[FloatArray]]:
@@ -122,7 +130,7 @@ class ClusteredLaw(Law):
         Few clusters may rule out some beta, yet not a smaller one. Only what lies below all that are not ruled out is
         excluded, so that over-confidence beyond a limit is denied as rarely as a test at that limit fails.
         """
-        if side > 0 or not self.beta > 0.0:
+        if side > 0 or not self.beta > 0.0 or self.sums(1.0).effective[0] > _MANY:
             return super().bound(alpha, side)
         wanted = normal_score(alpha)
 
