@@ -50,7 +50,7 @@ def _fitted(source: Source, reading: Reading, options: argparse.Namespace) -> Re
     batch = join_batches(list(Reader(source, reading).batches()))
     calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
-    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight)
+    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight, cluster=batch.cluster)
     limits = {name: getattr(options, name) for name in ("threshold", "max_temperature", "level")}
     rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.weight, **limits}
     before = evaluate_predictions(batch.predictions, **rest)
