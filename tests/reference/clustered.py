@@ -64,6 +64,8 @@ class ClusteredRows:
 def rarest_half(chance: np.ndarray, deviation: np.ndarray) -> float:
     """Return the mean chance where it is smallest: of the rows that hold half of all deviations, one cut in two."""
     half, taken, total = deviation.sum() / 2.0, 0.0, 0.0
+    if half == 0.0:
+        return 1.0
     for k in np.argsort(chance, kind="stable"):
         part = min(deviation[k], half - taken)
         taken, total = taken + part, total + part * chance[k]
@@ -71,8 +73,8 @@ def rarest_half(chance: np.ndarray, deviation: np.ndarray) -> float:
 
 
 def ecd_bounds(e: np.ndarray, v: np.ndarray, q: np.ndarray, w: np.ndarray, codes: np.ndarray, alpha: float,
-               exact: bool) -> tuple[float, float]:  # fmt: skip
-    """Return bounds on the mean of ``e``; the rarity by rows where ``exact``, else by its bound from three sums."""
+               rarity: tuple[float, float] | None) -> tuple[float, float]:  # fmt: skip
+    """Return bounds on the mean of ``e``; where rarity is not given, by its bound from sums."""
     m = (w * e).sum() / w.sum()
     S, W, V, C, E = (np.array([f(codes == k) for k in np.unique(codes)]) for f in (
         lambda i: (w * (e - m))[i].sum(),
@@ -88,18 +90,17 @@ def ecd_bounds(e: np.ndarray, v: np.ndarray, q: np.ndarray, w: np.ndarray, codes
     error = math.sqrt((((S**2 - E) - rho * (C - V)) ** 2).sum() * G / (G - 1)) / (C - V).sum()
     t = float(stats.t.isf(alpha, effective - 1.0))
 
-    def floor(chance: np.ndarray) -> float:
-        if exact:
-            share = rarest_half(chance, w * np.sqrt(v))
-        else:
+    def floor(chance: np.ndarray, share: float | None) -> float:
+        if share is None:
             weight = w * np.sqrt(v) / (w * np.sqrt(v)).sum()
             root = (weight * np.sqrt(chance)).sum()
             share = max(root - math.sqrt(max((weight * chance).sum() - root**2, 0.0)), 0.0) ** 2
         correlation = 1.0 if effective * share < 5.0 else min(max(rho + 2.0 * error, 0.0), 1.0)
         return float((V + correlation * (C - V)).sum())
 
-    above = max(G * S.var(ddof=1), floor(1.0 - q))
-    below = max(G * S.var(ddof=1), floor(q))
+    surprise, rest = (None, None) if rarity is None else rarity
+    above = max(G * S.var(ddof=1), floor(1.0 - q, rest))
+    below = max(G * S.var(ddof=1), floor(q, surprise))
 
     def ruled_out(d: float) -> bool:
         """Tell whether a mean of ``m + d`` is."""

@@ -19,7 +19,7 @@ from ..errors import EmptyError, UnavailableError, WeightError
 from ..tally import Tally
 from .cluster_bounds import clustered_interval
 from .clustered import ClusteredLaw
-from .dependence import ALIKE
+from .dependence import ALIKE, Rarity
 from .law import Law, normal_score
 from .nodes import NodesLaw
 from .points import PointsLaw
@@ -121,13 +121,20 @@ class Bounds:
         """Return bounds from the spread of the rows, or of clusters."""
         s, clusters = self._tally.summary, self._tally.clusters
         if clusters is not None:
-            rarity = self.law.rarity(1.0) if isinstance(self.law, ClusteredLaw) else ALIKE
-            ends = clustered_interval(clusters.sums, 0.5 * (1.0 - level), rarity)
-            return *ends, f"t on {len(clusters)} clusters"
+            alpha = 0.5 * (1.0 - level)
+            return *clustered_interval(clusters.sums, alpha, self._rarity(alpha)), f"t on {len(clusters)} clusters"
         spread = summary_spread(s)
         if spread is None or spread.error == 0.0:
             return s.ecd, s.ecd, "no spread"
         return *spread.interval(s.ecd, level), "skewness-corrected t"
+
+    def _rarity(self, alpha: float) -> Rarity:
+        """Return how rare surprises are where the bounds lie: at that ECD they are as many as at that temperature."""
+        if not isinstance(self.law, ClusteredLaw) or math.isnan(self.law.beta):
+            return ALIKE
+        smallest, largest = self.law.range
+        high, low = (min(max(self._beta(alpha, side), smallest), largest) for side in (+1, -1))
+        return Rarity(self.law.rarity(low).surprise, self.law.rarity(high).rest)
 
 
 def law_of(tally: Tally) -> Law | None:

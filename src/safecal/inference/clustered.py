@@ -47,12 +47,10 @@ class ClusteredLaw(Law):
         That of the rows, without their clusters.
     clusters : Clusters
         Their sums.
-    times : float
-        How many times as many clusters of this kind are to be reckoned with.
     """
 
-    def __init__(self, law: Law, clusters: Clusters, times: float = 1.0) -> None:
-        self._law, self._times, self._sharp = law, times, clusters.sharp
+    def __init__(self, law: Law, clusters: Clusters) -> None:
+        self._law, self._sharp = law, clusters.sharp
         nodes = [clusters.at(beta) for beta in NEAR]
         self._nodes = [
             _Node(n.expected / law.unit, n.variance / law.unit**2, n.deviation / law.unit, n.square / law.unit**2)
@@ -73,8 +71,12 @@ class ClusteredLaw(Law):
         return self._law.at(beta)
 
     def tails(self, beta: float) -> Tails:
-        _, upper, lower = self.sums(beta).times(self._times).tails(self.rarity(beta))
+        _, upper, lower = self.sums(beta).tails(self.rarity(beta))
         return Tails(float(upper[0]), float(lower[0]))
+
+    def lower(self, beta: float, times: float) -> float:
+        """Return the lower tail that so many times as many clusters of this kind would give."""
+        return float(self.sums(beta).times(times).tails(self.rarity(beta))[2][0])
 
     def sums(self, beta: float) -> Sums:
         """Return how the sums of clusters spread, if ``p_beta`` is the truth."""
