@@ -14,8 +14,10 @@ import safecal
 from safecal._sums.dependence import RARE
 from safecal.inference.bounds import Bounds
 from safecal.inference.cluster_bounds import clustered_bounds
+from safecal.inference.cluster_mistakes import clustered_ratios
 from safecal.inference.clustered import ClusteredLaw
 from safecal.inference.dependence import Rarity
+from safecal.inference.needed import clusters_needed
 from safecal.tally import Tally
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))
@@ -202,3 +204,72 @@ def test_rarity_from_sums_is_never_too_large(parts: tuple[float, ...]) -> None:
     found = Rarity.of(np.array([sums]), np.array([spread.sum()]))
     assert 0.0 <= found.surprise[0] <= rarest_half(chance, spread) * (1.0 + 1e-9) + 1e-12
     assert 0.0 <= found.rest[0] <= rarest_half(1.0 - chance, spread) * (1.0 + 1e-9)
+
+
+def _needed(tally: Tally, **limits: float) -> int | None:
+    return clusters_needed(tally, **{"threshold": 0.1, "max_temperature": 1.5, "alpha": ALPHA, **limits})
+
+
+def _calibrated(clusters: int, seed: int = 0) -> Tally:
+    rng = np.random.default_rng([clusters, seed])
+    z = rng.normal(0.0, 2.0, 50 * clusters)
+    y = rng.random(50 * clusters) < special.expit(z)
+    return Tally.of(safecal.bernoulli(y, logits=z), cluster=np.repeat(np.arange(clusters), 50))
+
+
+def test_as_many_clusters_as_are_said_to_be_needed_are_about_enough() -> None:
+    totals = [clusters + (_needed(_calibrated(clusters)) or 0) for clusters in (5, 10, 20, 30)]
+    assert all(35 <= total <= 60 for total in totals), totals
+    large = _calibrated(100)
+    assert _needed(large) == 0
+    bounds = Bounds(large)
+    assert bounds.temperature(0.95).high < 1.5
+    assert bounds.interval(0.95).high < 0.1
+
+
+def test_no_number_of_clusters_helps_an_estimate_beyond_its_limit() -> None:
+    tally = _calibrated(30)
+    assert _needed(tally, max_temperature=0.8) is None
+    assert _needed(tally, threshold=-0.5) is None
+    assert _needed(tally, max_ratio=0.5) is None
+    assert (_needed(tally, max_ratio=1.05) or 0) > (_needed(tally) or 0)
+
+
+@pytest.mark.parametrize("family", ["10 classes", "states", "density"])
+def test_every_family_says_how_many(family: str) -> None:
+    rng = np.random.default_rng(8)
+    codes = np.repeat(np.arange(6), 20)
+    if family == "states":
+        predictions = safecal.gaussian(rng.normal(size=(120, 2)), np.zeros((120, 2)), std=1.1)
+    elif family == "density":
+        predictions = safecal.density(
+            rng.normal(size=120), log_density=lambda v: -0.4 * v**2, sampler=lambda r: r.normal(0, 1.12, 120), rng=0
+        )
+    else:
+        z = rng.normal(0.0, 2.0, (120, 10))
+        predictions = safecal.categorical((z + rng.gumbel(size=z.shape)).argmax(axis=1), logits=z)
+    found = _needed(Tally.of(predictions, cluster=codes))
+    assert found is not None
+    assert 0 < found < 1000
+
+
+def test_ratios_of_mistakes_against_a_slow_search() -> None:
+    """Rows with one weight: at the bounds, a t test of (seen - ratio x announced) has just the level."""
+    rng = np.random.default_rng(9)
+    codes = np.repeat(np.arange(120), 10)
+    q = np.repeat(rng.choice([0.1, 0.3], 120), 10)
+    wrong = rng.random(1200) < 1.2 * q
+    tally = Tally.of(safecal.bernoulli(~wrong, 1.0 - q), cluster=codes, by=np.zeros(1200))
+    pairs = tally.pairs
+    assert pairs is not None
+    (low,), (high,) = clustered_ratios(pairs.key, pairs.cluster, pairs.sums, 1, ALPHA)
+    seen, announced = (np.bincount(codes, weights=x) for x in (wrong, q))
+    assert low < seen.sum() / announced.sum() < high
+    C = 10.0 * announced
+    df = C.sum() ** 2 / (C**2).sum() - 1.0
+    for ratio, side in ((low, 1.0), (high, -1.0)):
+        S = seen - ratio * announced
+        t = side * S.sum() / math.sqrt(120 * S.var(ddof=1))
+        assert stats.t.sf(t, df) <= ALPHA * 1.05  # the spread seen alone is never more than what is used
+        assert stats.t.sf(t, df) > ALPHA / 4.0
+    assert np.isnan(clustered_ratios(pairs.key, pairs.cluster, np.full((120, 14), np.nan), 1, ALPHA).low).all()

@@ -14,7 +14,7 @@ from .._sums.dependence import BASE, RARE, added_by
 from .._types import FloatArray, IndexArray
 from .dependence import Rarity, Sums
 
-__all__ = ["clustered_bounds", "clustered_interval"]
+__all__ = ["Ends", "by_key", "clustered_bounds", "clustered_interval", "null_distance", "of_pairs"]
 
 
 class Ends(NamedTuple):
@@ -47,13 +47,10 @@ def clustered_bounds(
     Ends
         ``low`` and ``high``, of the possible rows: an impossible outcome makes ECD infinite, which these do not say.
     """
-    width = int(cluster.max(initial=0)) + 1
-    pairs, index = np.unique(key.astype(np.int64) * width + cluster, return_inverse=True)
-    if len(pairs) < len(key):
-        key, sums = (pairs // width).astype(np.intp), added_by(index, len(pairs), list(sums.T))
+    key, sums = of_pairs(key, cluster, sums)
     if rarity is None:
-        columns = [_by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
-        rarity = Rarity.of(np.stack(columns, axis=1), _by_key(sums[:, BASE.index("deviation")], key, size))
+        columns = [by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
+        rarity = Rarity.of(np.stack(columns, axis=1), by_key(sums[:, BASE.index("deviation")], key, size))
     return _ends(sums[:, : len(BASE)], key, size, alpha, rarity, 1.0)
 
 
@@ -67,11 +64,11 @@ def _ends(sums: FloatArray, key: IndexArray, size: int, alpha: float, rarity: Ra
     column = {name: np.ascontiguousarray(sums[:, k]) for k, name in enumerate(BASE)}
     weight, excess = column["weight"], column["excess"]
     with np.errstate(all="ignore"):
-        whole = _by_key(weight, key, size)
-        mean = _by_key(excess, key, size) / whole
+        whole = by_key(weight, key, size)
+        mean = by_key(excess, key, size) / whole
         m = mean[key]
         # In units of the mean weight of a key, so that no fourth power leaves the range of floats.
-        unit = (whole / _by_key(column["n"], key, size))[key]
+        unit = (whole / by_key(column["n"], key, size))[key]
         centred, w = (excess - m * weight) / unit, weight / unit
         square = column["square"] - 2.0 * m * column["excess_weight2"] + m * m * column["weight2"]
         found = Sums.of(
@@ -79,18 +76,36 @@ def _ends(sums: FloatArray, key: IndexArray, size: int, alpha: float, rarity: Ra
             np.maximum(square, 0.0) / unit**2, key, size,
         ).times(times)  # fmt: skip
         t = -special.stdtrit(found.freedom, alpha)
-        mass, mass2 = times * _by_key(w, key, size), times * _by_key(w * w, key, size)
+        mass, mass2 = times * by_key(w, key, size), times * by_key(w * w, key, size)
         down = t * np.sqrt(found.above(rarity)) / mass
         up = t * np.sqrt(found.below(rarity)) / mass
-        # The distance d at which d * mass is t times the root of sum (centred - d * w)**2
-        a, b = mass**2 - t * t * mass2, times * _by_key(centred * w, key, size)
-        root = (-t * t * b + np.sqrt((t * t * b) ** 2 + a * t * t * found.squares)) / a
-        up = np.where(a > 0.0, np.fmax(up, root), math.inf)
+        up = np.fmax(up, null_distance(mass, t, mass2, times * by_key(centred * w, key, size), found.squares))
         told = np.isfinite(found.freedom)
         low, high = mean - np.where(told, down, math.inf), mean + np.where(told, up, math.inf)
         flat = (found.own == 0.0) & (found.squares == 0.0)  # every row a toss or a certainty: nothing can vary
     return Ends(np.where(flat, mean, low), np.where(flat, mean, high))
 
 
-def _by_key(column: FloatArray, key: IndexArray, size: int) -> FloatArray:
+def of_pairs(key: IndexArray, cluster: IndexArray, sums: FloatArray) -> tuple[IndexArray, FloatArray]:
+    """Add up rows of the same pair of key and cluster; return the key of each, and its sums."""
+    width = int(cluster.max(initial=0)) + 1
+    pairs, index = np.unique(key.astype(np.int64) * width + cluster, return_inverse=True)
+    if len(pairs) == len(key):
+        return key, sums
+    return (pairs // width).astype(np.intp), added_by(index, len(pairs), list(sums.T))
+
+
+def null_distance(
+    mass: FloatArray, t: FloatArray, mass2: FloatArray, mixed: FloatArray, squares: FloatArray
+) -> FloatArray:
+    """Return the d at which ``d * mass`` is t times the root of the sum of ``(S - d * m)**2``, or infinity.
+
+    Given are the sums of m, of ``m**2``, of ``S * m`` and of ``S**2``.
+    """
+    a, b = mass**2 - t * t * mass2, t * t * mixed
+    return np.where(a > 0.0, (-b + np.sqrt(b * b + a * t * t * squares)) / a, math.inf)
+
+
+def by_key(column: FloatArray, key: IndexArray, size: int) -> FloatArray:
+    """Sum a column by key."""
     return np.asarray(np.bincount(key, weights=column, minlength=size), dtype=np.float64)

@@ -114,18 +114,20 @@ class Sums(NamedTuple):
 
     def above(self, rarity: Rarity) -> FloatArray:
         """Return the variance that the sum has at least, for tails above."""
-        return np.fmax(self._seen(), self._floor(rarity.rest))
+        return np.fmax(self.seen(), self.floor(rarity.rest))
 
     def below(self, rarity: Rarity) -> FloatArray:
         """Return the same for tails below."""
-        return np.fmax(np.fmax(self._seen(), self.squares), self._floor(rarity.surprise))
+        return np.fmax(np.fmax(self.seen(), self.squares), self.floor(rarity.surprise))
 
-    def _seen(self) -> FloatArray:
+    def seen(self) -> FloatArray:
+        """Return the variance that the clusters themselves show."""
         with np.errstate(all="ignore"):
             centred = np.maximum(self.squares - self.total**2 / self.clusters, 0.0)
             return centred * self.clusters / (self.clusters - 1.0)
 
-    def _floor(self, chance: FloatArray) -> FloatArray:
+    def floor(self, chance: FloatArray) -> FloatArray:
+        """Return the variance that there must be, where the rarer outcome has so large a chance."""
         likely = np.clip(self.correlation + 2.0 * self.error, 0.0, 1.0)
         likely = np.where(np.isfinite(likely), likely, 1.0)
         return self.own + np.where(self.effective * chance < EXPECTED, 1.0, likely) * self.shared

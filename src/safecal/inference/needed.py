@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
+
 from ..tally import Tally
 from .bounds import Bounds
 from .cluster_bounds import clustered_interval
+from .cluster_mistakes import clustered_ratios
 from .clustered import ClusteredLaw
 from .dependence import ALIKE
 from .law import Law
@@ -14,7 +17,9 @@ __all__ = ["clusters_needed"]
 _MOST = 1_000_000  # clusters
 
 
-def clusters_needed(tally: Tally, *, threshold: float, max_temperature: float, alpha: float) -> int | None:
+def clusters_needed(
+    tally: Tally, *, threshold: float, max_temperature: float, alpha: float, max_ratio: float = math.inf
+) -> int | None:
     """Return about how many more clusters of this kind would let the upper bounds fall within the limits.
 
     They are reckoned to be of the same sizes, with the same surprises, and as far correlated: what is known less well
@@ -30,28 +35,35 @@ def clusters_needed(tally: Tally, *, threshold: float, max_temperature: float, a
         Largest temperature that is allowed.
     alpha : float
         Accepted probability that a bound misses.
+    max_ratio : float, optional
+        Largest ratio of mistakes that is allowed; by default it is not looked at.
 
     Returns
     -------
     int or None
-        0 where both bounds are within the limits already; None where an estimate is not, or a million would not do.
+        0 where all bounds are within the limits already; None where an estimate is not, or a million would not do.
     """
     clusters = tally.clusters
     assert clusters is not None
     bounds = Bounds(tally)
     law = bounds.law
     ecd, temperature = tally.summary.ecd, bounds.temperature(1.0 - 2.0 * alpha).value
-    if not ecd < threshold or temperature >= max_temperature:
+    seen, announced = (float(clusters.column(name).sum()) for name in ("seen", "announced"))
+    if not ecd < threshold or temperature >= max_temperature or seen >= max_ratio * announced > 0.0:
         return None
+    places = np.zeros(len(clusters), dtype=np.intp), np.arange(len(clusters))
     clustered = law if isinstance(law, ClusteredLaw) and not math.isnan(law.beta) else None
     beta = None if clustered is None else max(1.0 / max_temperature, _beta_at(clustered, threshold))
 
     def within(times: float) -> bool:
         rarity = ALIKE if clustered is None or beta is None else clustered.rarity(beta)
-        high = clustered_interval(clusters.sums, alpha, rarity, times)[1]
-        if clustered is None or beta is None:
-            return high <= threshold
-        return high <= threshold and clustered.lower(beta, times) <= alpha
+        if clustered_interval(clusters.sums, alpha, rarity, times)[1] > threshold:
+            return False
+        if clustered is not None and beta is not None and clustered.lower(beta, times) > alpha:
+            return False
+        if math.isinf(max_ratio):
+            return True
+        return not clustered_ratios(*places, clusters.sums, 1, alpha, times=times).high[0] > max_ratio
 
     size = len(clusters)
     if within(1.0):
