@@ -112,5 +112,7 @@ def ecd_bounds(e: np.ndarray, v: np.ndarray, q: np.ndarray, w: np.ndarray, codes
         for _ in range(200):
             middle = (low + far) / 2.0
             low, far = (low, middle) if ruled_out(middle) else (middle, far)
-        high = m + far
+        skew = (S**3).sum() / (S**2).sum() ** 1.5
+        straight = 3.0 / skew * (np.cbrt(1.0 + skew * (-t - skew / 6.0)) - 1.0)  # Hall's transformation, undone
+        high = m + max(far, -straight * math.sqrt(G * S.var(ddof=1)) / W.sum())
     return m - t * math.sqrt(above) / W.sum(), high

@@ -1,7 +1,8 @@
 """Bounds on the ECD of many keys at once, where rows come in clusters.
 
-Sums of clusters are centred at the ECD of their key. Below, the spread around the bound itself counts as well: it is
-that of a test at the bound, as in `dependence`.
+Sums of clusters are centred at the ECD of their key. Above it, the spread around the bound itself counts as well, as in
+the test of `dependence`; and the bound is no lower than the one that is corrected for skewness by Hall's
+transformation: a few clusters may hold most of the excess.
 """
 
 import math
@@ -13,6 +14,7 @@ from scipy import special
 from .._sums.dependence import BASE, RARE, added_by
 from .._types import FloatArray, IndexArray
 from .dependence import Rarity, Sums
+from .keyed import bent
 
 __all__ = ["Ends", "by_key", "clustered_bounds", "clustered_interval", "null_distance", "of_pairs"]
 
@@ -79,6 +81,8 @@ def _ends(sums: FloatArray, key: IndexArray, size: int, alpha: float, rarity: Ra
         mass, mass2 = times * by_key(w, key, size), times * by_key(w * w, key, size)
         down = t * np.sqrt(found.above(rarity)) / mass
         up = t * np.sqrt(found.below(rarity)) / mass
+        skew = by_key(centred**3, key, size) / by_key(centred**2, key, size) ** 1.5 / math.sqrt(times)
+        up = np.fmax(up, -bent(-t, skew) * np.sqrt(found.seen()) / mass)
         up = np.fmax(up, null_distance(mass, t, mass2, times * by_key(centred * w, key, size), found.squares))
         told = np.isfinite(found.freedom)
         low, high = mean - np.where(told, down, math.inf), mean + np.where(told, up, math.inf)

@@ -25,7 +25,7 @@ from .results import Interval
 from .skewed import FEW
 from .tails import pearson3_quantiles
 
-__all__ = ["bounds_by_key", "interval_from_sums", "intervals_from_sums", "intervals_together", "lows_together"]
+__all__ = ["bent", "bounds_by_key", "interval_from_sums", "intervals_from_sums", "intervals_together", "lows_together"]
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
 _MANY = 1e6  # expected surprises from which a Poisson law is a normal one
@@ -134,8 +134,8 @@ class _Keys(NamedTuple):
     def low(self) -> FloatArray:
         """Return the lower bounds."""
         with np.errstate(all="ignore"):
-            bent = _bent(self.t, self.skew)
-            reach = np.where(self.n < FEW, np.maximum(bent, self.t), bent) * self.error
+            straight = bent(self.t, self.skew)
+            reach = np.where(self.n < FEW, np.maximum(straight, self.t), straight) * self.error
             low = self.ecd - np.where(self.error > 0.0, reach, 0.0)
             low = np.fmin(low, self.ecd - self._claimed(upper=True) / self.weight)
             low = np.fmax(low, self.least)
@@ -144,8 +144,8 @@ class _Keys(NamedTuple):
     def high(self) -> FloatArray:
         """Return the upper bounds."""
         with np.errstate(all="ignore"):
-            bent = _bent(-self.t, self.skew)
-            reach = np.where(self.n < FEW, np.minimum(bent, -self.t), bent) * self.error
+            straight = bent(-self.t, self.skew)
+            reach = np.where(self.n < FEW, np.minimum(straight, -self.t), straight) * self.error
             high = self.ecd - np.where(self.error > 0.0, reach, 0.0)
             high = np.fmax(high, self.ecd - self._claimed(upper=False) / self.weight)
             high = np.fmax(high, self._rare())
@@ -182,6 +182,6 @@ class _Keys(NamedTuple):
         return np.select(cases, words, "skewness-corrected t, from sums")
 
 
-def _bent(g: FloatArray, skew: FloatArray) -> FloatArray:
+def bent(g: FloatArray, skew: FloatArray) -> FloatArray:
     """Undo Hall's transformation of t: see `safecal.inference.skewed.bent`."""
     return np.where(np.abs(skew) < 1e-6, g, 3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))
