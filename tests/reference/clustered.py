@@ -34,13 +34,11 @@ class ClusteredRows:
         ))  # fmt: skip
         G = len(S)
         effective = C.sum() ** 2 / (C**2).sum()
-        rho = (S**2 - E).sum() / (C - V).sum()
-        error = math.sqrt((((S**2 - E) - rho * (C - V)) ** 2).sum() * G / (G - 1)) / (C - V).sum()
-        likely = min(max(rho + 2.0 * error, 0.0), 1.0)
+        likely = correlation(S, V, C, E)
 
         def floor(chance: np.ndarray) -> float:
-            correlation = 1.0 if effective * rarest_half(chance, w * sd) < 5.0 else likely
-            return float((V + correlation * (C - V)).sum())
+            shared = 1.0 if effective * rarest_half(chance, w * sd) < 5.0 else likely
+            return float((V + shared * (C - V)).sum())
 
         above = max(G * S.var(ddof=1), floor(1.0 - q))
         below = max(G * S.var(ddof=1), (S**2).sum(), floor(q))
@@ -59,6 +57,16 @@ class ClusteredRows:
             if beyond(x) > 0.0:
                 return math.exp(-optimize.brentq(beyond, x - side * 0.05, x, xtol=1e-12))
         return math.inf if side < 0 else 0.0
+
+
+def correlation(S: np.ndarray, V: np.ndarray, C: np.ndarray, E: np.ndarray) -> float:
+    """Return the correlation within clusters, plus two standard errors: the larger by two kinds of squares."""
+    found = []
+    for whole in (C - V, (C / V - 1.0) * E):
+        rho = (S**2 - E).sum() / whole.sum()
+        error = math.sqrt((((S**2 - E) - rho * whole) ** 2).sum() * len(S) / (len(S) - 1)) / whole.sum()
+        found.append(rho + 2.0 * error)
+    return min(max(*found, 0.0), 1.0)
 
 
 def rarest_half(chance: np.ndarray, deviation: np.ndarray) -> float:
@@ -86,8 +94,7 @@ def ecd_bounds(e: np.ndarray, v: np.ndarray, q: np.ndarray, w: np.ndarray, codes
     G, effective = len(S), C.sum() ** 2 / (C**2).sum()
     if effective < 1.5:
         return -math.inf, math.inf
-    rho = (S**2 - E).sum() / (C - V).sum()
-    error = math.sqrt((((S**2 - E) - rho * (C - V)) ** 2).sum() * G / (G - 1)) / (C - V).sum()
+    likely = correlation(S, V, C, E)
     t = float(stats.t.isf(alpha, effective - 1.0))
 
     def floor(chance: np.ndarray, share: float | None) -> float:
@@ -95,8 +102,8 @@ def ecd_bounds(e: np.ndarray, v: np.ndarray, q: np.ndarray, w: np.ndarray, codes
             weight = w * np.sqrt(v) / (w * np.sqrt(v)).sum()
             root = (weight * np.sqrt(chance)).sum()
             share = max(root - math.sqrt(max((weight * chance).sum() - root**2, 0.0)), 0.0) ** 2
-        correlation = 1.0 if effective * share < 5.0 else min(max(rho + 2.0 * error, 0.0), 1.0)
-        return float((V + correlation * (C - V)).sum())
+        shared = 1.0 if effective * share < 5.0 else likely
+        return float((V + shared * (C - V)).sum())
 
     surprise, rest = (None, None) if rarity is None else rarity
     above = max(G * S.var(ddof=1), floor(1.0 - q, rest))

@@ -1,6 +1,7 @@
 """The law of rows that come in clusters: sums of clusters are compared with their own spread."""
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple, final
 
@@ -36,10 +37,9 @@ class _Node(NamedTuple):
 class ClusteredLaw(Law):
     """A law of which only the sums at each beta are used; the spread is that of clusters.
 
-    The sums of a cluster are known at beta = 1/2, 1 and 2. Between them their logarithms follow a parabola in beta, of
-    squares in log beta; beyond them they change as those of all rows. These are known everywhere, so that all clusters
-    together are right; for K classes that holds for surprise and variance, and the rest follows them. For states
-    everything is exact: powers of 1 / beta.
+    The sums of a cluster are known at beta = 1/2, 1 and 2. Between them their logarithms follow a parabola in beta,
+    beyond them they change as those of all rows; squares follow a parabola in the surprise expected. Sums over all
+    clusters are exact, but for deviations and squares of K classes. For states everything is exact.
 
     Parameters
     ----------
@@ -95,36 +95,42 @@ class ClusteredLaw(Law):
 
     def _node(self, beta: float) -> _Node:
         """Return the sums of each cluster at one beta."""
+        at = self.at(beta)
+        square = self._square(at.mean)
         if isinstance(self._law, StatesLaw):
             one, u = self._nodes[1], 1.0 / beta
-            weights = _lagrange([1.0 / b for b in NEAR], u)
-            square = sum(w * node.square for w, node in zip(weights, self._nodes, strict=True))
-            return _Node(one.expected * u, one.variance * u * u, one.deviation * u, np.maximum(square, 0.0))
-        found = self._between(min(max(beta, NEAR[0]), NEAR[-1]))
-        at = self.at(beta)
-        ratio = at.variance / max(float(found[1].sum()), 1e-300)
-        totals: list[float | None] = [at.mean, at.variance, None, None]
+            return _Node(one.expected * u, one.variance * u * u, one.deviation * u, square)
+        mean, variance, deviation = self._between(min(max(beta, NEAR[0]), NEAR[-1]))
+        ratio = at.variance / max(float(variance.sum()), 1e-300)
+        mean, variance = _scaled(mean, at.mean), _scaled(variance, at.variance)
         if isinstance(self._law, PointsLaw):
-            totals[2:] = self._law.spread(beta)
-        powers = (1.0, 1.0, math.sqrt(ratio), 1.0 if NEAR[0] < beta < NEAR[-1] else ratio)
-        return _Node(*(_scaled(x, total, other) for x, total, other in zip(found, totals, powers, strict=True)))
+            totals = self._law.spread(beta)
+            return _Node(mean, variance, _scaled(deviation, totals[0]), _scaled(square, totals[1]))
+        return _Node(mean, variance, deviation * math.sqrt(ratio), square)
 
-    def _between(self, beta: float) -> _Node:
-        """Return the sums by parabolas through the nodes."""
+    def _between(self, beta: float) -> list[FloatArray]:
+        """Return all but the squares, by parabolas through the logarithms at the nodes."""
         if beta in NEAR:
-            return self._nodes[NEAR.index(beta)]
+            return list(self._nodes[NEAR.index(beta)][:3])
         weights = _lagrange(list(NEAR), beta)
-        by_column = [weights] * 3 + [_lagrange([math.log(b) for b in NEAR], math.log(beta))]
         with np.errstate(invalid="ignore"):
-            return _Node(*(
-                np.nan_to_num(np.exp(sum(w * log for w, log in zip(weights, logs, strict=True))))
-                for weights, logs in zip(by_column, zip(*self._logs, strict=True), strict=True)
-            ))  # fmt: skip
+            return [np.nan_to_num(np.exp(_mixed(weights, logs))) for logs in zip(*self._logs, strict=True)]
+
+    def _square(self, mean: float) -> FloatArray:
+        """Return the squares: a parabola in the surprise expected, as if that of each row were a linear function of it."""
+        nodes = self._expected
+        if not nodes[0] > nodes[1] > nodes[2]:
+            return self._nodes[1].square
+        return np.maximum(_mixed(_lagrange(nodes, mean), [node.square for node in self._nodes]), 0.0)
+
+    @cached_property
+    def _expected(self) -> list[float]:
+        return [float(node.expected.sum()) for node in self._nodes]
 
     @cached_property
     def _logs(self) -> list[list[FloatArray]]:
         with np.errstate(divide="ignore"):
-            return [[np.log(column) for column in node] for node in self._nodes]
+            return [[np.log(column) for column in node[:3]] for node in self._nodes]
 
     def bound(self, alpha: float, side: int) -> float:
         """Return a bound as `Law` does; the smallest beta is looked for from the outside.
@@ -169,9 +175,12 @@ def _lagrange(nodes: list[float], x: float) -> list[float]:
     ]
 
 
-def _scaled(column: FloatArray, total: float | None, factor: float) -> FloatArray:
-    """Make a column add up to a total, or multiply it where none is known."""
-    if total is None:
-        return column * factor
+def _mixed(weights: Sequence[float], columns: Sequence[FloatArray]) -> FloatArray:
+    a, b, c = (w * column for w, column in zip(weights, columns, strict=True))
+    return a + b + c
+
+
+def _scaled(column: FloatArray, total: float) -> FloatArray:
+    """Make a column add up to a total."""
     whole = float(column.sum())
     return column * (total / whole) if whole > 0.0 else np.full(len(column), total / len(column))

@@ -5,9 +5,11 @@ each side has a variance that no luck makes small.
 
 - ``V`` is the variance of a sum if the rows of its cluster are independent, ``C`` that if they move as one; then
   ``(sum C)**2 / sum C**2`` is how many equal clusters these are worth, and one less the degrees of freedom.
-- The correlation within clusters is read off products of rows, plus two standard errors; but it is taken for 1 where
-  fewer than `EXPECTED` clusters are expected to show the rarer kind of outcome, if they move as one. What was seen
-  does not matter for that: a shock hides well among rows that surprise one by one.
+- The correlation within clusters is read off products of rows, over what they would be if rows moved as one: by the
+  model, and by the squares that were seen, whichever makes it larger; plus two standard errors. By the model alone it
+  is too small whenever shocks were too few by chance, which is when it matters.
+- It is taken for 1 where fewer than `EXPECTED` clusters are expected to show the rarer kind of outcome, if they move as
+  one. What was seen does not matter for that: a shock hides well among rows that surprise one by one.
 - Too small a sum is rare where surprises are: below, the rarer outcome is a surprise, and the variance is never less
   than the sum of squares around the mean that is tested. Above, it is that nothing surprises.
 """
@@ -69,8 +71,8 @@ class Sums(NamedTuple):
     own: FloatArray  # of V
     shared: FloatArray  # of C - V
     effective: FloatArray  # equal clusters that these are worth
-    correlation: FloatArray
-    error: FloatArray  # its standard error
+    correlation: FloatArray  # of shape (2, keys): by the model's squares, and by those seen
+    error: FloatArray  # their standard errors
 
     @classmethod
     def of(
@@ -92,15 +94,19 @@ class Sums(NamedTuple):
             share = deviation / of_key(by_key(deviation))  # so that no fourth power leaves the range of floats
             effective = by_key(share**2) ** 2 / by_key(share**4)
             effective = np.where(np.isfinite(effective), effective, count)
-            comonotone = deviation**2
-            shared = np.maximum(comonotone - variance, 0.0)
-            products, together = sums**2 - square, by_key(shared)
-            correlation = np.where(together > 0.0, by_key(products) / together, 0.0)
-            rest = by_key((products - of_key(correlation) * shared) ** 2)
-            error = np.where(together > 0.0, np.sqrt(rest * count / (count - 1.0)) / together, 0.0)
-        return cls(
-            count, by_key(sums), by_key(sums**2), by_key(variance), together, effective, correlation, error
-        )  # fmt: skip
+            shared = np.maximum(deviation**2 - variance, 0.0)
+            seen = np.where(variance > 0.0, shared / variance * square, 0.0)
+            products = sums**2 - square
+            found = []
+            for whole in (shared, seen):
+                together = by_key(whole)
+                correlation = np.where(together > 0.0, by_key(products) / together, 0.0)
+                rest = by_key((products - of_key(correlation) * whole) ** 2)
+                error = np.where(together > 0.0, np.sqrt(rest * count / (count - 1.0)) / together, 0.0)
+                found.append((correlation, error))
+            both, errors = (np.stack(x) for x in zip(*found, strict=True))
+        total, squares, own, together = (by_key(x) for x in (sums, sums**2, variance, shared))
+        return cls(count, total, squares, own, together, effective, both, errors)
 
     def times(self, factor: float) -> Self:
         """Return what so many times as many clusters of this kind would give."""
@@ -128,8 +134,8 @@ class Sums(NamedTuple):
 
     def floor(self, chance: FloatArray) -> FloatArray:
         """Return the variance that there must be, where the rarer outcome has so large a chance."""
-        likely = np.clip(self.correlation + 2.0 * self.error, 0.0, 1.0)
-        likely = np.where(np.isfinite(likely), likely, 1.0)
+        likely = self.correlation + 2.0 * self.error
+        likely = np.clip(np.where(np.isfinite(likely), likely, 1.0).max(axis=0), 0.0, 1.0)
         return self.own + np.where(self.effective * chance < EXPECTED, 1.0, likely) * self.shared
 
     def tails(self, rarity: Rarity) -> tuple[FloatArray, FloatArray, FloatArray]:
