@@ -45,11 +45,15 @@ def _drawn(law: str, sizes: list[int], weighted: bool) -> tuple[ClusteredRows, T
 
 
 SIZES = {"60 of 10": [10] * 60, "40 of 1 to 40": list(range(1, 41)), "8 of 50": [50] * 8, "300 of 2": [2] * 300}
+CASES = [
+    pytest.param(law, sizes, marks=() if (law, sizes) == ("usual", "60 of 10") else pytest.mark.proof)
+    for law in LAWS
+    for sizes in SIZES
+]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("law", "sizes"), CASES)
 def test_two_classes(law: str, sizes: str, weighted: bool) -> None:
     rows, tally = _drawn(law, SIZES[sizes], weighted)
     found = Bounds(tally).temperature(1.0 - 2.0 * ALPHA)
@@ -79,7 +83,7 @@ def test_tails_at_the_nodes_are_those_of_the_rows(law: str, weighted: bool) -> N
         assert [float(x[0]) for x in found.rarity(beta)] == pytest.approx(wanted, rel=2e-3)
 
 
-@pytest.mark.parametrize("k", [3, 10])
+@pytest.mark.parametrize("k", [3, pytest.param(10, marks=pytest.mark.proof)])
 def test_several_classes(k: int) -> None:
     rng = np.random.default_rng(k)
     z = rng.normal(0.0, 2.0, (900, k))

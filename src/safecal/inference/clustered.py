@@ -117,7 +117,7 @@ class ClusteredLaw(Law):
             return [np.nan_to_num(np.exp(_mixed(weights, logs))) for logs in zip(*self._logs, strict=True)]
 
     def _square(self, mean: float) -> FloatArray:
-        """Return the squares: a parabola in the surprise expected, as if that of each row were a linear function of it."""
+        """Return the squares, by a parabola in the surprise expected: that of each row follows it about linearly."""
         nodes = self._expected
         if not nodes[0] > nodes[1] > nodes[2]:
             return self._nodes[1].square
