@@ -1,29 +1,26 @@
-"""Seconds and megabytes of one work, in a process of its own.
-
-    python bench/measuring.py NAME FOLDER LIMIT ROWS...
-
-FOLDER holds the labels and probabilities of each size. The process prints one line of JSON. A size is left out, with
-the reason, when the one before foretells that it would take more than LIMIT seconds or more than half of the free
-memory.
-"""
+"""Seconds and megabytes of works and of commands, each in a process of its own, in rounds of alternating order."""
 
 import json
 import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+ROUNDS = 2
 _LEAST_RUNS, _MOST_RUNS, _ENOUGH = 3, 50, 0.5  # of a work, and the seconds after which it was run often enough
+_LONG = 4.0  # seconds from which a work is run once
+
+Measured = dict[str, Any]  # seconds, megabytes, and whatever else a work tells
 
 
-def _status(key: str, file: str = "/proc/self/status") -> float:
+def status(key: str, file: str = "/proc/self/status") -> float:
     """Return a value of the kernel in megabytes; NaN where there is none."""
     try:
         lines = Path(file).read_text(encoding="ascii").splitlines()
@@ -42,66 +39,109 @@ def _forget_peak() -> None:
 
 def peak() -> float:
     """Return the most megabytes this process has held, or NaN; `ru_maxrss` would count those of its parent, too."""
-    return _status("VmHWM")
+    return status("VmHWM")
 
 
-def timed(work: Any, *given: Any) -> dict[str, Any]:
+def timed(work: Callable[..., Any], *given: Any) -> Measured:
     """Run a work a few times: the shortest time, and the peak of the memory beyond what was used before."""
     _forget_peak()
-    before, times = _status("VmRSS"), []
+    before, times = status("VmRSS"), []
     value = None
     while len(times) < _LEAST_RUNS or (sum(times) < _ENOUGH and len(times) < _MOST_RUNS):
         began = time.perf_counter()
         value = work(*given)
         times.append(time.perf_counter() - began)
-        if times[0] > 4.0:
+        if times[0] > _LONG:
             break
     return {"seconds": min(times), "megabytes": max(peak() - before, 0.0), "value": value}
 
 
-def _excuse(last: dict[str, Any], factor: float, limit: float) -> str | None:
-    """Say why a size that is so many times larger is left out, if it is."""
-    if last["seconds"] * factor > limit:
-        return f"more than {limit:.0f} s"
-    if last["megabytes"] * factor > _status("MemAvailable", "/proc/meminfo") / 2.0:
-        return "too little memory"
-    return None
+def command(words: Sequence[str], statuses: Iterable[int] = (0,)) -> Measured:
+    """Run a whole command: its seconds, those of the processor, and the peak of its memory.
+
+    The peak is never below that of this process, so this process should hold little.
+    """
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryFile() as said:
+        began = time.perf_counter()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said, env=env)
+        _, left, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(left)
+        if process.returncode not in statuses:
+            said.seek(0)
+            raise RuntimeError(f"{' '.join(words)}: status {process.returncode}\n{said.read().decode()}")
+    processor = usage.ru_utime + usage.ru_stime
+    return {"seconds": seconds, "processor": processor, "megabytes": usage.ru_maxrss / 1000.0}
 
 
-def child(name: str, folder: Path, limit: float, sizes: Sequence[int]) -> dict[str, Any]:
-    """Measure one entry at each size, the smallest first."""
-    from peers import ENTRIES, answers, rows
-
-    warnings.simplefilter("ignore")
-    work = ENTRIES[name].load()
-    work(*rows(1000, seed=1))
-    found: list[dict[str, Any]] = []
-    last: dict[str, Any] | None = None
-    for n in sizes:
-        excuse = None if last is None else _excuse(last, n / last["rows"], limit)
-        if excuse is not None:
-            found.append({"rows": n, "left_out": excuse})
-            continue
-        y, p = (np.load(folder / f"{kind}-{n}.npy") for kind in "yp")
-        last = {"rows": n, **timed(work, y, p)}
-        found.append(last)
-        del y, p
-    return {"measured": found, "answers": answers(work)}
+def safecal(*words: str) -> list[str]:
+    """Return a command line of safecal, for the Python that runs this."""
+    return [sys.executable, "-c", "from safecal.cli.main import entry; entry()", *words]
 
 
-def in_its_own_process(program: Sequence[str], environment: dict[str, str] | None = None) -> Any:
+def in_its_own_process(
+    program: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    limit: float | None = None,
+    quiet: bool = True,
+) -> Any:
     """Run a program of this folder, and return what its last line of JSON says."""
     done = subprocess.run(
         [sys.executable, *program],
         env={**os.environ, **(environment or {})},
         cwd=Path(__file__).parent,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if quiet else None,
         text=True,
         check=False,
+        timeout=limit,
     )
     if done.returncode:
-        raise RuntimeError(f"{' '.join(program)}\n{done.stderr}")
+        raise RuntimeError(f"{' '.join(program)}\n{done.stderr or ''}".strip())
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def work_of(program: str, limit: float) -> Measured:
+    """Run a program that defines `work`, on two threads; best of three, and the peak of the whole process."""
+    env = {"POLARS_MAX_THREADS": "2"}
+    try:
+        found: Measured = in_its_own_process(["-c", program + _MEASURE], env, limit=limit)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {limit:.0f} s"}
+    except RuntimeError as error:
+        return {"failed": str(error).splitlines()[-1]}
+    return found
+
+
+_MEASURE = """
+import json
+from measuring import peak, timed
+found = timed(work)
+print(json.dumps({"seconds": found["seconds"], "megabytes": peak()}))
+"""
+
+
+def in_rounds(names: Sequence[str], measure: Callable[[str], Measured], rounds: int = ROUNDS) -> dict[str, Measured]:
+    """Measure each in rounds, every second one in the reverse order; the shortest times and the most memory count."""
+    found: dict[str, Measured] = {}
+    for k in range(rounds):
+        for name in names[:: -1 if k % 2 else 1]:
+            new = measure(name)
+            print(f"round {k + 1}: {name}", file=sys.stderr, flush=True)
+            found[name] = better(found[name], new) if name in found else new
+    return {name: found[name] for name in names}
+
+
+def better(a: Measured, b: Measured) -> Measured:
+    """Join two rounds; what was measured in one of them alone, counts."""
+    if "measured" in a:
+        return {**a, "measured": [better(x, y) for x, y in zip(a["measured"], b["measured"], strict=True)]}
+    if "seconds" not in a or "seconds" not in b:
+        return a if "seconds" in a else b
+    least = {key: min(a[key], b[key]) for key in ("seconds", "processor") if key in a}
+    return {**a, **least, "megabytes": max(a["megabytes"], b["megabytes"])}
 
 
 def growth(points: Sequence[tuple[int, float]]) -> float | None:
@@ -128,14 +168,9 @@ def machine() -> dict[str, Any]:
     return {
         "processor": model,
         "cores": os.cpu_count(),
-        "memory_gb": round(_status("MemTotal", "/proc/meminfo") / 1000.0),
+        "memory_gb": round(status("MemTotal", "/proc/meminfo") / 1000.0),
         "instructions": [name for name in ("avx2", "avx512f") if name in flags.split()],
         "system": platform.system(),
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
-
-
-if __name__ == "__main__":
-    name, folder, limit, *sizes = sys.argv[1:]
-    print(json.dumps(child(name, Path(folder), float(limit), [int(n) for n in sizes])))

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from goals import GOALS
 from measuring import growth
-from peers import CASES
+from peers import BINS, CASES, TABLE
 
 BEGIN, END = "<!-- measured: written by bench/run.py -->", "<!-- end of what was measured -->"
 
@@ -20,9 +21,13 @@ def write(path: Path, found: dict[str, Any]) -> None:
 
 
 def tables(found: dict[str, Any]) -> str:
-    """Return every table as Markdown."""
-    parts = [_machine(found), _speed(found), _sizes(found), _values(found), _multiclass(found)]
-    parts += [part(found) for key, part in (("files", _files), ("states", _states)) if key in found]
+    """Return every table as Markdown, of the sections that were measured."""
+    parts = [_machine(found), _goals(found)]
+    if "binary" in found:
+        entries = found["binary"]["entries"]
+        parts += [_speed(entries), _sizes(entries), _values(entries)]
+    more = {"multiclass": _multiclass, "first": _first, "groups": _groups, "files": _files, "spark": _spark}
+    parts += [part(found[name]) for name, part in {**more, "states": _states}.items() if name in found]
     return "\n\n".join(parts) + "\n"
 
 
@@ -58,29 +63,42 @@ def _at(entry: dict[str, Any], n: int) -> dict[str, Any]:
     return found
 
 
-def _common(found: dict[str, Any]) -> int:
+def _common(entries: list[dict[str, Any]]) -> int:
     """Return the largest size at which a peer was measured."""
-    return max(m["rows"] for e in found["binary"] if not e["ours"] for m in e["measured"] if "seconds" in m)
+    return max(m["rows"] for e in entries if not e["ours"] for m in e["measured"] if "seconds" in m)
 
 
 def _machine(found: dict[str, Any]) -> str:
-    m = found["machine"]
+    m, binary = found["machine"], found.get("binary", {"entries": [], "missing": []})
     sets = ", ".join(m["instructions"]) or "neither AVX2 nor AVX-512"
-    versions = sorted({(e["name"].split()[0].rstrip(","), e["version"]) for e in found["binary"] if not e["ours"]})
-    said = ", ".join(f"{name} {version}" for name, version in versions)
+    peers = [e for e in binary["entries"] if not e["ours"]]
+    versions = sorted({(e["name"].split()[0].rstrip(","), e["version"]) for e in peers})
     text = f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']} ({sets}); "
-    text += f"Python {m['python']}, NumPy {m['numpy']}; {said}."
-    if found["missing"]:
-        text += f" Not installed, so not measured: {', '.join(found['missing'])}."
-    failed = [e for e in [*found["binary"], *found.get("files", [])] if "failed" in e]
+    text += f"Python {m['python']}, NumPy {m['numpy']}"
+    text += "".join(f"{', ' if k else '; '}{name} {version}" for k, (name, version) in enumerate(versions)) + "."
+    if binary["missing"]:
+        text += f" Not installed, so not measured: {', '.join(binary['missing'])}."
+    failed = [e for e in [*binary["entries"], *found.get("files", []), *found.get("spark", [])] if "failed" in e]
     return text + "".join(f" {e['name']} did not run: `{e['failed']}`." for e in failed)
 
 
-def _speed(found: dict[str, Any]) -> str:
-    n = _common(found)
-    ours = _at(next(e for e in found["binary"] if e["name"] == found["reference"]), n)["seconds"]
+def _goals(found: dict[str, Any]) -> str:
     body = []
-    for e in _ran(found["binary"]):
+    for goal in GOALS:
+        value, met = goal.reached(found)
+        if value is not None:
+            wanted = "" if goal.most is None else f"{goal.most:g}"
+            shown = _digits(value)
+            body.append([goal.what, goal.beside, shown if met else f"**{shown}**", wanted])
+    title = "### What safecal is held to\n\n"
+    return title + _rows(["", "beside", "ratio", "at most"], body, 2)
+
+
+def _speed(entries: list[dict[str, Any]]) -> str:
+    n = _common(entries)
+    ours = _at(next(e for e in entries if e["name"] == TABLE), n)["seconds"]
+    body = []
+    for e in _ran(entries):
         at = _at(e, n)
         times = [(m["rows"], m["seconds"]) for m in e["measured"] if "seconds" in m]
         memory = [(m["rows"], m["megabytes"]) for m in e["measured"] if "seconds" in m]
@@ -90,24 +108,24 @@ def _speed(found: dict[str, Any]) -> str:
             speed = [_digits(n / s / 1e6), _digits(s / n * 1e9), _digits(s / ours, 2), _digits(at["megabytes"])]
         flat = max((value for _, value in memory), default=0.0) < 16.0
         slopes = [_digits(growth(times)), "constant" if flat else _digits(growth(memory))]
-        body.append([f"**{e['name']}**" if e["ours"] else e["name"], e["gives"], *speed, *slopes])
+        body.append([_bold(e["name"], e["ours"]), e["gives"], *speed, *slopes])
     head = ["", "gives", "10<sup>6</sup> rows/s", "ns/row", "times slower", "peak MB", "time grows", "memory grows"]
-    return f"### {_count(n)} rows, {found['bins']} bins\n\n" + _rows(head, body, 2)
+    return f"### {_count(n)} rows, {BINS} bins\n\n" + _rows(head, body, 2)
 
 
-def _sizes(found: dict[str, Any]) -> str:
-    sizes = sorted({m["rows"] for e in found["binary"] for m in e["measured"]})
+def _sizes(entries: list[dict[str, Any]]) -> str:
+    sizes = sorted({m["rows"] for e in entries for m in e["measured"]})
     body = []
-    for e in _ran(found["binary"]):
+    for e in _ran(entries):
         cells = [_at(e, n) for n in sizes]
         body.append([e["name"], *(_digits(c["seconds"] / n * 1e9) if "seconds" in c else c["left_out"]
                                   for c, n in zip(cells, sizes, strict=True))])  # fmt: skip
     return "### Nanoseconds a row, by the number of rows\n\n" + _rows(["", *map(_power, sizes)], body)
 
 
-def _values(found: dict[str, Any]) -> str:
-    n = _common(found)
-    kept = [e for e in found["binary"] if _at(e, n).get("value") is not None]
+def _values(entries: list[dict[str, Any]]) -> str:
+    n = _common(entries)
+    kept = [e for e in entries if _at(e, n).get("value") is not None]
     body = []
     for e in kept:
         given = [e["answers"][name] for name, _, _ in CASES]
@@ -119,33 +137,62 @@ def _values(found: dict[str, Any]) -> str:
     return "### What they say\n\n" + _rows(["", f"{_count(n)} rows", *(name for name, _, _ in CASES)], body)
 
 
-def _multiclass(found: dict[str, Any]) -> str:
-    ours = found["multiclass"][0]["seconds"]
-    n, K = found["multiclass"][0]["rows"], found["multiclass"][0]["classes"]
+def _multiclass(works: list[dict[str, Any]]) -> str:
+    ours, n, K = (works[0][key] for key in ("seconds", "rows", "classes"))
     body = [
-        [f"**{e['name']}**" if k == 0 else e["name"], e["gives"], _digits(e["seconds"] * 1e3),
+        [_bold(e["name"], e["name"].startswith("safecal")), e["gives"], _digits(e["seconds"] * 1e3),
          _digits(e["seconds"] / ours, 2), _digits(e["megabytes"])]
-        for k, e in enumerate(found["multiclass"])
+        for e in works
     ]  # fmt: skip
     title = f"### {_count(n)} rows of {_count(K)} classes, float32 logits\n\n"
     return title + _rows(["", "gives", "ms", "times slower", "peak MB"], body, 2)
 
 
-def _files(found: dict[str, Any]) -> str:
-    peer = found["files"][0]["seconds"]
+def _first(commands: list[dict[str, Any]]) -> str:
+    peer = commands[-1]["processor"]
     body = [
-        [e["name"], _digits(e["seconds"]), _digits(e["seconds"] / peer, 2), _digits(e["megabytes"])]
-        for e in _ran(found["files"])
+        [f"`{e['name']}`", _digits(e["processor"]), _digits(e["seconds"]), _digits(e["processor"] / peer),
+         _digits(e["megabytes"])]
+        for e in commands
+    ]  # fmt: skip
+    head = ["", "s of the processor", "s", "times the imports", "MB of the process"]
+    return "### A first answer\n\n" + _rows(head, body)
+
+
+def _groups(commands: list[dict[str, Any]]) -> str:
+    plain = commands[0]["seconds"]
+    body = [
+        [f"`{e['name'].split(',')[0]}`", _count(e["groups"]), _count(e["rows"]), _digits(e["seconds"]),
+         _digits(e["seconds"] / plain), _digits(e["megabytes"])]
+        for e in commands
+    ]  # fmt: skip
+    return "### Many groups\n\n" + _rows(["", "groups", "rows", "s", "times the first", "MB of the process"], body)
+
+
+def _files(works: list[dict[str, Any]]) -> str:
+    return _beside_first(works, f"{_count(works[0]['rows'])} rows of Parquet, two threads", "times the sum")
+
+
+def _spark(works: list[dict[str, Any]]) -> str:
+    return _beside_first(works, f"{_count(works[0]['rows'])} rows in Spark, local[2]", "times Spark's own")
+
+
+def _beside_first(works: list[dict[str, Any]], title: str, times: str) -> str:
+    body = [
+        [e["name"], _digits(e["seconds"]), _digits(e["seconds"] / works[0]["seconds"], 2), _digits(e["megabytes"])]
+        for e in _ran(works)
     ]
-    title = f"### {_count(found['files'][0]['rows'])} rows of Parquet, two threads\n\n"
-    return title + _rows(["", "s", "times the sum", "MB of the process"], body)
+    return f"### {title}\n\n" + _rows(["", "s", times, "MB of the process"], body)
 
 
-def _states(found: dict[str, Any]) -> str:
-    s = found["states"]
+def _states(s: dict[str, Any]) -> str:
     body = [
         [name, _digits(t), _digits(t / s["rows"] * 1e9), _digits(t / s["seconds"], 2)]
         for name, t in (("**safecal.gaussian(...).score()**", s["seconds"]), ("filterpy NEES", s["peer_seconds"]))
     ]
     title = f"### NEES of {_count(s['rows'])} states of four dimensions\n\n"
     return title + _rows(["", "s", "ns/state", "times slower"], body)
+
+
+def _bold(name: str, ours: bool) -> str:
+    return f"**{name}**" if ours else name

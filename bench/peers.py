@@ -37,24 +37,30 @@ class Entry:
         return util.find_spec(self.module) is not None
 
     @property
-    def version(self) -> str:
-        """The version that is installed."""
-        return "" if self.ours else metadata.version(self.distribution)
+    def told(self) -> dict[str, Any]:
+        """What it is."""
+        version = "" if self.ours else metadata.version(self.distribution)
+        return {"name": self.name, "ours": self.ours, "version": version, "gives": self.gives}
 
 
-def _table(threads: int | None = None) -> Work:
+def _on(threads: int | None) -> Any:
+    """Return safecal, on so many threads."""
     import safecal
     from safecal import tabulate
 
     assert hasattr(tabulate, "_THREADS")
     if threads is not None:
         tabulate._THREADS = threads
+    return safecal
+
+
+def _table(threads: int | None = None) -> Work:
+    safecal = _on(threads)
     return lambda y, p: safecal.bernoulli(y, p).table(BINS).ece()
 
 
-def _evaluate() -> Work:
-    import safecal
-
+def _evaluate(threads: int | None = None) -> Work:
+    safecal = _on(threads)
     return lambda y, p: safecal.evaluate(y, p, bins=BINS).ece
 
 
@@ -131,20 +137,23 @@ def _relplot_smooth() -> Work:
     return work
 
 
-_TABLE = "all sums by bin: ECD, its null variance and skewness, NLL, Brier, accuracy, ECE, ESCE; input checked"
+TABLE, EVALUATE_ONE, EVALUATE = "safecal, one thread", "safecal.evaluate, one thread", "safecal.evaluate"
+CURVE, THREE, RELPLOT = "scikit-learn calibration_curve", "scikit-learn, three functions", "relplot binnedECE"
+
+_SUMS = "all sums by bin: ECD, its null variance and skewness, NLL, Brier, accuracy, ECE, ESCE; input checked"
+_ALL = "the table, a test, intervals, temperature, verdict"
+_ONE = {"OMP_NUM_THREADS": "1"}  # of NumPy's linear algebra
 OURS = (
-    Entry("safecal, one thread", "safecal", "safecal", _TABLE, lambda: _table(1), ours=True),
-    Entry("safecal, all threads", "safecal", "safecal", _TABLE, _table, ours=True),
-    Entry("safecal, NumPy alone", "safecal", "safecal", _TABLE, _table, ours=True, environment={"SAFECAL_PURE": "1"}),
-    Entry(
-        "safecal.evaluate", "safecal", "safecal", "the table, a test, intervals, temperature, verdict", _evaluate,
-        ours=True,
-    ),
-)  # fmt: skip
+    Entry(TABLE, "safecal", "safecal", _SUMS, lambda: _table(1), ours=True, environment=_ONE),
+    Entry("safecal, all threads", "safecal", "safecal", _SUMS, _table, ours=True),
+    Entry("safecal, NumPy alone", "safecal", "safecal", _SUMS, _table, ours=True, environment={"SAFECAL_PURE": "1"}),
+    Entry(EVALUATE_ONE, "safecal", "safecal", _ALL, lambda: _evaluate(1), ours=True, environment=_ONE),
+    Entry(EVALUATE, "safecal", "safecal", _ALL, _evaluate, ours=True),
+)
 PEERS = (
-    Entry("scikit-learn calibration_curve", "sklearn", "scikit-learn", "the curve, no ECE", _calibration_curve),
+    Entry(CURVE, "sklearn", "scikit-learn", "the curve, no ECE", _calibration_curve),
     Entry(
-        "scikit-learn, three functions", "sklearn", "scikit-learn", "log_loss, brier_score_loss, calibration_curve",
+        THREE, "sklearn", "scikit-learn", "log_loss, brier_score_loss, calibration_curve",
         _three_of_sklearn,
     ),
     Entry("netcal ECE", "netcal", "netcal", "ECE", _netcal),
@@ -152,7 +161,7 @@ PEERS = (
     Entry("MAPIE expected_calibration_error", "mapie", "MAPIE", "ECE", _mapie),
     Entry("pycalib binary_ECE", "pycalib", "pycalib", "ECE", _pycalib),
     Entry("uncertainty-calibration get_ece", "calibration", "uncertainty-calibration", "ECE", _uncertainty_calibration),
-    Entry("relplot binnedECE", "relplot", "relplot", "ECE; input not checked", _relplot_binned),
+    Entry(RELPLOT, "relplot", "relplot", "ECE; input not checked", _relplot_binned),
     Entry("relplot smECE", "relplot", "relplot", "a smoothed ECE, without bins", _relplot_smooth),
 )  # fmt: skip
 ENTRIES = {entry.name: entry for entry in OURS + PEERS}

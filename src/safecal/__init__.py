@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._versions import show_versions
+    from .baseline import Baseline
     from .bins import Bins
     from .comparison import Comparison, Difference
     from .consistency import Consistency, assess_consistency
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from .front_door import evaluate
     from .histogram import Histogram
     from .inference.calibration import calibration_test
+    from .inference.local import Local, Range
+    from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.temperature import implied_temperature
     from .limits import Limits
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .paired import compare
+    from .places import Place
     from .profile import Profile
     from .recalibrate.temperature import SafeTemperature, Temperature
     from .reliability import Reliability, assess_reliability
@@ -41,16 +45,21 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "Baseline": "baseline",
     "Bins": "bins",
     "Comparison": "comparison",
     "Consistency": "consistency",
     "Difference": "comparison",
     "Evaluation": "evaluation",
     "Histogram": "histogram",
-    "Limits": "limits",
     "Interval": "inference.results",
+    "Limits": "limits",
+    "Local": "inference.local",
+    "Mistakes": "inference.mistakes",
+    "Place": "places",
     "Predictions": "families.predictions",
     "Profile": "profile",
+    "Range": "inference.local",
     "Reliability": "reliability",
     "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
@@ -85,16 +94,21 @@ _HOMES = {
 _MODULES = ("errors", "testing")
 
 __all__ = [
+    "Baseline",
     "Bins",
     "Comparison",
     "Consistency",
     "Difference",
     "Evaluation",
     "Histogram",
-    "Limits",
     "Interval",
+    "Limits",
+    "Local",
+    "Mistakes",
+    "Place",
     "Predictions",
     "Profile",
+    "Range",
     "Reliability",
     "SafeTemperature",
     "SafecalError",

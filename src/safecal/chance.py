@@ -120,9 +120,12 @@ def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Ge
     return found - float(np.dot(step, rare))
 
 
-_LAW = 128  # gaps that a sparse bin can show, around the expected one
+_LAW = 64  # gaps that a sparse bin can show, around the expected one: more than six standard deviations on each side
+_NEIGHBOURS = 16  # points of a bin that are pooled
+_ANGLE = 2.0 * math.pi * np.arange(_LAW // 2 + 1) / _LAW
+_COS, _SIN = np.cos(_ANGLE), np.sin(_ANGLE)
 _FEW_VALUES = 20_000  # of a sum over bins, which are listed
-_GRID = 4096  # steps of the law of a sum over bins
+_GRID = 2048  # steps of the law of a sum over bins
 _MANY = 6  # bins from which a sum of normal gaps is a shifted gamma variable
 _HALF_NORMAL = (
     math.sqrt(2.0 / math.pi),
@@ -147,9 +150,8 @@ def ece_of_chance(noise: FloatArray, p: FloatArray, n: FloatArray, index: IndexA
         Where gaps of many bins are normal, the quantile is that of a shifted gamma law; else laws are convolved.
     """
     normal = np.sqrt(noise[noise >= ENOUGH])
-    sparse = [
-        _transformed(p[index == k], n[index == k]) for k in np.flatnonzero((noise > 0.0) & (noise < ENOUGH)).tolist()
-    ]
+    few = ((noise > 0.0) & (noise < ENOUGH))[index]
+    sparse = _transformed(*_pooled(p[few], n[few], index[few])) if few.any() else []
     means = [float(sizes @ mass) for sizes, mass in sparse]
     squares = [float((sizes - mean) ** 2 @ mass) for (sizes, mass), mean in zip(sparse, means, strict=True)]
     mean = _HALF_NORMAL[0] * float(normal.sum()) + sum(means)
@@ -162,16 +164,41 @@ def ece_of_chance(noise: FloatArray, p: FloatArray, n: FloatArray, index: IndexA
     return mean, _convolved(normal, sparse, mean + 12.0 * math.sqrt(variance)) if listed is None else listed
 
 
-def _transformed(p: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the absolute gaps that tosses can give, and their probabilities, by a Fourier transform of their law."""
-    expected = float(p @ n)
-    base = math.floor(expected) - _LAW // 2
-    angle = 2.0 * math.pi * np.arange(_LAW // 2 + 1) / _LAW
+def _pooled(p: FloatArray, n: FloatArray, index: IndexArray) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Let two points with the same first three moments stand for every few neighbours of a bin; bins increase."""
+    if len(p) <= _NEIGHBOURS:
+        return p, n, index
+    starts = np.union1d(np.arange(0, len(p), _NEIGHBOURS), np.flatnonzero(np.diff(index, prepend=-1)))
+    count, mean = np.add.reduceat(n, starts), np.add.reduceat(n * p, starts)
+    mean /= count
+    away = p - np.repeat(mean, np.diff(starts, append=len(p)))
+    variance, third = (np.add.reduceat(n * away**k, starts) / count for k in (2, 3))
+    spread = np.sqrt(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skew = np.where(spread > 1e-9, third / variance / spread, 0.0)
+    reach = np.sqrt(1.0 + 0.25 * skew * skew)
+    low, high = 0.5 * skew - reach, 0.5 * skew + reach
+    share = high / (high - low)
+    two = np.stack([mean + low * spread, mean + high * spread], axis=1)
+    counts = np.stack([count * share, count * (1.0 - share)], axis=1)
+    return np.clip(two.ravel(), 0.0, 1.0), counts.ravel(), np.repeat(index[starts], 2)
+
+
+def _transformed(p: FloatArray, n: FloatArray, index: IndexArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Return for each bin the absolute gaps that tosses can give, and their probabilities, by a Fourier transform."""
+    starts = np.flatnonzero(np.diff(index, prepend=-1))
+    expected = np.add.reduceat(n * p, starts)
+    base = np.floor(expected) - _LAW // 2
+    # The logarithm of 1 - p + p exp(i angle), its real part and its angle: quicker than that of a complex number.
     with np.errstate(divide="ignore"):  # a chance of one half has no mass at half a turn
-        phase = np.log1p(np.multiply.outer(np.exp(1j * angle) - 1.0, p)) @ n - 1j * angle * base
-    mass = np.maximum(np.fft.irfft(np.exp(phase).conj(), _LAW), 0.0)
+        size = 0.5 * n * np.log1p(np.multiply.outer(-2.0 * (1.0 - _COS), p * (1.0 - p)))
+    turn = n * np.arctan2(np.multiply.outer(_SIN, p), 1.0 - np.multiply.outer(1.0 - _COS, p))
+    size, turn = (np.add.reduceat(part, starts, axis=1) for part in (size, turn))
+    law = np.exp(size - 1j * (turn - np.multiply.outer(_ANGLE, base)))
+    mass = np.maximum(np.fft.irfft(law, _LAW, axis=0), 0.0)
     mass[mass < 1e-12] = 0.0  # rounding, which would lie far out
-    return np.abs(base + np.arange(_LAW) - expected), mass / mass.sum()
+    gaps = np.abs(base + np.arange(_LAW)[:, None] - expected)
+    return list(zip(gaps.T, (mass / mass.sum(axis=0)).T, strict=True))
 
 
 def _listed_quantile(sparse: list[tuple[FloatArray, FloatArray]]) -> float | None:
@@ -192,15 +219,22 @@ def _convolved(normal: FloatArray, sparse: list[tuple[FloatArray, FloatArray]], 
     """Return the quantile of a sum of absolute gaps, on a grid from 0 to ``most``."""
     step = most / _GRID
     edges = step * (np.arange(_GRID + 1) - 0.5)
-    law = np.ones(_GRID + 1, dtype=np.complex128)  # of twice as many steps, so that nothing comes round
-    for spread in normal.tolist():
-        law *= np.fft.rfft(np.diff(special.erf(np.maximum(edges, 0.0) / (spread * math.sqrt(2.0)))), 2 * _GRID)
-    for sizes, mass in sparse:
+    # One law a row, of twice as many steps, so that nothing comes round.
+    spreads = normal[:, None] * math.sqrt(2.0)
+    laws = [np.diff(special.erf(np.maximum(edges, 0.0) / spreads), axis=1)] if len(normal) else []
+    if sparse:
+        sizes, mass = (np.stack(column) for column in zip(*sparse, strict=True))
         place = np.minimum(sizes / step, _GRID - 2.0)
         low = np.floor(place).astype(np.intp)
         part = place - low
-        cells = np.bincount(low, weights=mass * (1.0 - part), minlength=_GRID)
-        cells += np.bincount(low + 1, weights=mass * part, minlength=_GRID)
-        law *= np.fft.rfft(cells, 2 * _GRID)
+        low += _GRID * np.arange(len(sparse))[:, None]
+        size = _GRID * len(sparse)
+        cells = np.bincount(low.ravel(), weights=(mass * (1.0 - part)).ravel(), minlength=size)
+        cells += np.bincount(low.ravel() + 1, weights=(mass * part).ravel(), minlength=size)
+        laws.append(cells.reshape(len(sparse), _GRID))
+    law = np.fft.rfft(np.concatenate(laws), 2 * _GRID, axis=1).prod(axis=0)
     below = np.cumsum(np.fft.irfft(law))
-    return step * float(np.searchsorted(below, _QUANTILE * below[-1]))
+    wanted = _QUANTILE * below[-1]
+    k = int(np.searchsorted(below, wanted))
+    before = float(below[k - 1]) if k else 0.0
+    return float(step * (k - 0.5 + (wanted - before) / (float(below[k]) - before)))

@@ -7,7 +7,7 @@ overall test compares the means of runs.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 from scipy import special
@@ -21,6 +21,7 @@ from .evaluation import Evaluation
 from .families.predictions import Predictions
 from .front_door import evaluate_predictions
 from .inference.results import Interval, TestResult
+from .limits import LimitOptions
 from .summary import Summary
 from .table import Table
 from .tabulate import by_group, tabulate
@@ -245,10 +246,8 @@ def assess_consistency(
     step: ArrayLike,
     quantity: str = "NEES",
     expected: int | None = None,
-    threshold: float = 0.1,
-    max_temperature: float = 1.5,
-    level: float = 0.95,
     rng: np.random.Generator | int | None = None,
+    **limits: Unpack[LimitOptions],
 ) -> Consistency:
     """Assess a filter from many runs: ECD and NEES at each step, in each run and overall.
 
@@ -266,8 +265,10 @@ def assess_consistency(
     expected : int, optional
         How many rows there should be, to tell how many were lost to gating or divergence. By default one in each run
         at each step; a run that is missing altogether cannot be known about.
-    threshold, max_temperature, level, rng
-        As in `evaluate`; the threshold is in nats a dimension.
+    rng : numpy.random.Generator or int, optional
+        As in `evaluate`.
+    **limits
+        ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
     Returns
     -------
@@ -298,9 +299,7 @@ def assess_consistency(
     runs = run_column(run, predictions.n, predictions.outcome)
     steps = step_column(step, predictions.n, predictions.outcome)
     count = expected_rows(expected, runs, steps)
-    evaluation = evaluate_predictions(
-        predictions, cluster=run, threshold=threshold, max_temperature=max_temperature, level=level, rng=rng
-    )
+    evaluation = evaluate_predictions(predictions, cluster=run, rng=rng, **limits)
     splits = [by_group(predictions, {"step": step}), by_group(predictions, {"run": run})]
     by_step, by_run = tabulate(predictions, splits, None)
     excess = np.concatenate([scored.excess for scored in predictions.blocks()])

@@ -1,6 +1,5 @@
 """Tables as text that fits a terminal, and as HTML for notebooks."""
 
-import html
 import math
 import textwrap
 from collections.abc import Sequence
@@ -88,10 +87,16 @@ def table_text(table: Table) -> str:
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
 
 
+def _escaped(text: str) -> str:
+    from html import escape  # here, since a terminal needs none
+
+    return escape(text)
+
+
 def _html_row(cells: Sequence[str], tag: str) -> str:
-    first = f'<th scope="{"col" if tag == "th" else "row"}" style="text-align:left">{html.escape(cells[0])}</th>'
+    first = f'<th scope="{"col" if tag == "th" else "row"}" style="text-align:left">{_escaped(cells[0])}</th>'
     scope = ' scope="col"' if tag == "th" else ""
-    rest = "".join(f'<{tag}{scope} style="text-align:right">{html.escape(c)}</{tag}>' for c in cells[1:])
+    rest = "".join(f'<{tag}{scope} style="text-align:right">{_escaped(c)}</{tag}>' for c in cells[1:])
     return f"<tr>{first}{rest}</tr>"
 
 
@@ -100,7 +105,7 @@ def table_html(table: Table) -> str:
     header, body, last = _table_cells(table)
     rows = "".join(_html_row(row, "td") for row in body)
     return (
-        f"<table><caption>{html.escape('by ' + table.name)}</caption>"
+        f"<table><caption>{_escaped('by ' + table.name)}</caption>"
         f"<thead>{_html_row(header, 'th')}</thead><tbody>{rows}</tbody>"
         f"<tfoot>{_html_row(last, 'td')}</tfoot></table>"
     )
@@ -169,9 +174,8 @@ def evaluation_html(title: str, verdict: str, metrics: Sequence[Metric], tables:
     """Return an evaluation as HTML; everything from the data is escaped."""
     left, right = 'style="text-align:left"', 'style="text-align:right"'
     rows = "".join(
-        f'<tr><th scope="row" {left}>{html.escape(a)}</th><td {right}>{html.escape(b)}</td>'
-        f"<td {left}>{html.escape(c)}</td></tr>"
+        f'<tr><th scope="row" {left}>{_escaped(a)}</th><td {right}>{_escaped(b)}</td><td {left}>{_escaped(c)}</td></tr>'
         for a, b, c in metrics
     )
-    head = f"<table><caption>{html.escape(title)}</caption><tbody>{rows}</tbody></table>"
-    return f"<div><p><strong>{html.escape(verdict)}</strong></p>{head}{''.join(map(table_html, tables))}</div>"
+    head = f"<table><caption>{_escaped(title)}</caption><tbody>{rows}</tbody></table>"
+    return f"<div><p><strong>{_escaped(verdict)}</strong></p>{head}{''.join(map(table_html, tables))}</div>"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any, Self, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from .families.predictions import Predictions
 from .histogram import Histogram
 from .inference.bounds import Bounds
 from .inference.calibration import calibration_test, generator
+from .inference.local import Local
+from .inference.mistakes import Mistakes
 from .inference.results import Interval, TestResult
 from .inference.tested import tally_test
-from .limits import Limits
+from .limits import LimitOptions, Limits
 from .reliability import Reliability, assess_reliability, reliability_of
 from .summary import Summary
 from .table import Table
@@ -54,6 +56,10 @@ class Evaluation:
         ECD with its confidence interval.
     temperature : Interval
         The temperature the data ask for, with its interval: above 1 over-confident, below 1 under-confident.
+    mistakes : Mistakes or None
+        Mistakes made and announced, for classifiers.
+    local : Local
+        ECD in ranges of the predictions.
     verdict : Verdict
         Is the model safe? Decision and reason, by the limits that were set.
 
@@ -73,6 +79,8 @@ class Evaluation:
     test: TestResult
     interval: Interval
     temperature: Interval
+    mistakes: Mistakes | None
+    local: Local
     verdict: Verdict
 
     @classmethod
@@ -94,8 +102,8 @@ class Evaluation:
         limits : Limits, optional
             The limits of the verdict, and the level of its intervals.
         rows : Predictions, optional
-            The rows, where they are at hand, for what sums do not tell: the reliability of weighted rows and of more
-            than two classes, and the exact test of few such rows. They are not kept.
+            The rows, where they are at hand, for what sums do not tell: the reliability of weighted rows, and the exact
+            test of few rows of more than two classes. They are not kept.
         sample_weight : array-like of shape (n,), optional
             Their weights.
         rng : numpy.random.Generator or int, optional
@@ -121,19 +129,29 @@ class Evaluation:
         if tally.clusters is not None and len(tally.clusters) < 2:
             raise one_cluster(len(tally.clusters))
         tally = tally.in_order()
-        source = generator(rng)
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         reliability = reliability_of(tally)
         test = tally_test(tally, bounds.law)
-        if rows is not None and rows.discrete and (tally.weighted or tally.points is None):
-            if tally.bins is not None and tally.bins.bins is not None:
+        if rows is not None and rows.discrete:
+            source = generator(rng) if reliability is None or tally.n <= _FEW else None
+            if reliability is None and tally.bins is not None and tally.bins.bins is not None:
                 reliability = assess_reliability(
                     rows, bins=tally.bins.bins, bin_on=tally.bins.name, sample_weight=sample_weight, rng=source
                 )
             if tally.clusters is None and tally.points is None and tally.n <= _FEW:
                 test = calibration_test(rows, sample_weight=sample_weight, rng=source)
-        verdict = judge(tally, interval, temperature, reliability, limits)
+        mistakes = Mistakes.of(tally, limits.level)
+        local = Local.of(tally, limits.level, limits.min_share)
+        verdict = judge(
+            tally,
+            ecd=interval,
+            temperature=temperature,
+            mistakes=mistakes,
+            local=local,
+            reliability=reliability,
+            limits=limits,
+        )
         return cls(
             tally=tally,
             limits=limits,
@@ -141,6 +159,8 @@ class Evaluation:
             test=test,
             interval=interval,
             temperature=temperature,
+            mistakes=mistakes,
+            local=local,
             verdict=verdict,
         )
 
@@ -181,7 +201,7 @@ class Evaluation:
 
     @property
     def threshold(self) -> float:
-        """Largest ECD that is allowed, in nats; for states in nats a dimension."""
+        """Largest ECD that is allowed on average, in nats a dimension."""
         return self.limits.threshold
 
     @property
@@ -214,32 +234,37 @@ class Evaluation:
         """
         return self.bounds.interval(fraction(level, "level"))
 
-    def judge(
-        self, *, threshold: float | None = None, max_temperature: float | None = None, level: float | None = None
-    ) -> Verdict:
+    def judge(self, **limits: Unpack[LimitOptions]) -> Verdict:
         """Decide by other limits, from the same sums.
 
         Parameters
         ----------
-        threshold : float, optional
-            Largest ECD that is allowed, in nats; for states in nats a dimension.
-        max_temperature : float, optional
-            Largest temperature that is allowed.
-        level : float, optional
-            Level of the confidence intervals.
+        **limits
+            ``threshold``, ``max_temperature``, ``max_ratio``, ``local_threshold``, ``min_share``, ``level`` and
+            ``rule``, as in `safecal.evaluate`; those that are left out stay as they are.
 
         Returns
         -------
         Verdict
             The decision, and why.
         """
-        given = {"threshold": threshold, "max_temperature": max_temperature, "level": level}
-        limits = replace(self.limits, **{name: value for name, value in given.items() if value is not None})
-        interval, temperature = self.interval, self.temperature
-        if limits.level != self.limits.level:
+        new = replace(self.limits, **limits)
+        ecd, temperature, mistakes, local = self.interval, self.temperature, self.mistakes, self.local
+        if new.level != self.limits.level:
             bounds = self.bounds
-            interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
-        return judge(self.tally, interval, temperature, self.reliability, limits)
+            ecd, temperature = bounds.interval(new.level), bounds.temperature(new.level)
+            mistakes = Mistakes.of(self.tally, new.level)
+        if (new.level, new.min_share) != (self.limits.level, self.limits.min_share):
+            local = Local.of(self.tally, new.level, new.min_share)
+        return judge(
+            self.tally,
+            ecd=ecd,
+            temperature=temperature,
+            mistakes=mistakes,
+            local=local,
+            reliability=self.reliability,
+            limits=new,
+        )
 
     @property
     def n(self) -> int:
@@ -403,6 +428,8 @@ _PARTS: dict[str, Any] = {
     "test": TestResult,
     "interval": Interval,
     "temperature": Interval,
+    "mistakes": Mistakes,
+    "local": Local,
     "reliability": Reliability,
     "tally": Tally,
 }

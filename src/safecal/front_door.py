@@ -1,6 +1,6 @@
 """The front door: from what a caller has to everything about it."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from .bins import Bins
 from .evaluation import Evaluation
 from .families.classifier import classifier
 from .families.predictions import Predictions
-from .limits import Limits
+from .limits import LimitOptions, Limits
 from .plan import Plan
 from .tally import Tally
 
@@ -32,7 +32,11 @@ def evaluate(
     clip: float | None = None,
     threshold: float = 0.1,
     max_temperature: float = 1.5,
+    max_ratio: float = 3.0,
+    local_threshold: float = 0.2,
+    min_share: float = 0.05,
     level: float = 0.95,
+    rule: str = "everywhere",
     rng: np.random.Generator | int | None = None,
 ) -> Evaluation:
     """Evaluate a classifier: is it safe, every metric, the table of bins, groups.
@@ -67,11 +71,20 @@ def evaluate(
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``; off by default.
     threshold : float, default 0.1
-        Largest ECD that is safe, in nats.
+        Largest ECD that is safe on average and in a group, in nats a dimension: two nats of varentropy, at least one,
+        so 0.1 nat for two classes.
     max_temperature : float, default 1.5
         Largest temperature that is safe: logits at most 1.5 times too large.
+    max_ratio : float, default 3.0
+        Largest ratio of mistakes made to mistakes announced that is safe.
+    local_threshold : float, default 0.2
+        Largest ECD that is safe in a range of the predictions, in nats a dimension.
+    min_share : float, default 0.05
+        Smallest share of the rows that a range holds.
     level : float, default 0.95
         Level of the confidence intervals that the verdict rests on.
+    rule : {"everywhere", "average"}, default "everywhere"
+        ``"average"`` judges the ECD and the temperature of all rows together, and looks at no place.
     rng : numpy.random.Generator or int, optional
         For tails that are drawn. By default the same data give the same answer.
 
@@ -120,10 +133,14 @@ def evaluate(
         by=by,
         cluster=cluster,
         sample_weight=sample_weight,
+        rng=rng,
         threshold=threshold,
         max_temperature=max_temperature,
+        max_ratio=max_ratio,
+        local_threshold=local_threshold,
+        min_share=min_share,
         level=level,
-        rng=rng,
+        rule=rule,
     )
 
 
@@ -136,13 +153,11 @@ def evaluate_predictions(
     by: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    threshold: float = 0.1,
-    max_temperature: float = 1.5,
-    level: float = 0.95,
     rng: np.random.Generator | int | None = None,
+    **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
-    limits = Limits(threshold, max_temperature, level)
+    checked = Limits(**limits)
     plan = Plan.of(predictions, bins, bin_on, strategy)
     tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
-    return Evaluation.of(tally, limits, rows=predictions, sample_weight=sample_weight, rng=rng)
+    return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, rng=rng)

@@ -2,12 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Self, TypedDict, final
 
 from . import documents
-from ._checks.columns import fraction, positive
+from ._checks.columns import choice, fraction, positive
 
-__all__ = ["Limits"]
+__all__ = ["RULES", "LimitOptions", "Limits"]
+
+RULES = ("everywhere", "average")
+
+
+class LimitOptions(TypedDict, total=False):
+    """The limits, as keyword arguments of every door."""
+
+    threshold: float
+    max_temperature: float
+    max_ratio: float
+    local_threshold: float
+    min_share: float
+    level: float
+    rule: str
 
 
 @final
@@ -15,32 +29,53 @@ __all__ = ["Limits"]
 class Limits:
     """The limits of a verdict, and the level of its intervals; checked when they are set.
 
+    A dimension is two nats of varentropy, at least one: for Gaussian states their dimension, for two classes 1.
+
     Attributes
     ----------
     threshold : float, default 0.1
-        Largest ECD that is safe, in nats; for states in nats a dimension.
+        Largest ECD that is safe on average and in a group, in nats a dimension.
     max_temperature : float, default 1.5
         Largest temperature that is safe.
+    max_ratio : float, default 3.0
+        Largest ratio of mistakes made to mistakes announced that is safe; of classifiers.
+    local_threshold : float, default 0.2
+        Largest ECD that is safe in a range of the predictions, in nats a dimension.
+    min_share : float, default 0.05
+        Smallest share of the rows that a range holds.
     level : float, default 0.95
         Level of the confidence intervals.
+    rule : {"everywhere", "average"}, default "everywhere"
+        ``"average"`` looks at the ECD and the temperature of all rows together, and nowhere else.
 
     Examples
     --------
     >>> from safecal import Limits
-    >>> Limits(threshold=0.05)
-    Limits(threshold=0.05, max_temperature=1.5, level=0.95)
+    >>> Limits(threshold=0.05).threshold
+    0.05
     """
 
     threshold: float = 0.1
     max_temperature: float = 1.5
+    max_ratio: float = 3.0
+    local_threshold: float = 0.2
+    min_share: float = 0.05
     level: float = 0.95
+    rule: str = "everywhere"
 
     def __post_init__(self) -> None:
-        positive(self.threshold, "threshold")
-        positive(self.max_temperature, "max_temperature")
+        for name in ("threshold", "max_temperature", "max_ratio", "local_threshold"):
+            positive(getattr(self, name), name)
+        fraction(self.min_share, "min_share")
         fraction(self.level, "level")
-        for name in self.__slots__:
+        choice(self.rule, "rule", RULES)
+        for name in self.__slots__[:-1]:
             object.__setattr__(self, name, float(getattr(self, name)))
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the verdict looks at places, too."""
+        return self.rule == "everywhere"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

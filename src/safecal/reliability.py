@@ -58,7 +58,7 @@ class Reliability:
         Variance of the predictions inside bins, and twice their covariance with the outcome there.
     spiegelhalter : TestResult
         The Brier score against what the model itself expects: ``statistic > 0`` when it is larger, as for an
-        over-confident model. For more than two classes the whole Brier score is tested.
+        over-confident model.
 
     Examples
     --------
@@ -168,59 +168,82 @@ def assess_reliability(
 
 
 def reliability_of(tally: Tally) -> Reliability | None:
-    """Read the reliability of two-class rows off their sums; None for weights, other families, or without bins.
+    """Read the reliability of rows off their sums; None for weights, without classes, or without bins of probability.
 
     Sums by bin are exact. What is not summed, the spread of the predictions inside a bin, comes from points that stand
     for the rows.
     """
-    points, table = tally.points, tally.bins
+    table, two = tally.bins, tally.points is not None
+    points = tally.points if two else None if tally.top is None else tally.top.points()
     if points is None or table is None or table.bins is None or tally.weighted:
         return None
+    if not two and table.name != "confidence":
+        return None
     rows, predicted, observed, residual2 = _bin_sums(table)
-    pieces = _by_bin(points, table, rows, tally.n_certain)
-    p, n, index = pieces
-    found, mean, square = (np.bincount(index, weights=n * x, minlength=len(rows)) for x in (np.ones(len(p)), p, p * p))
+    p, n, index, right = _by_bin(points, table, rows, two)
+
+    def by_bin(column: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(index, weights=n * column, minlength=len(rows)))
+
+    found, mean, square = (by_bin(x) for x in (np.ones(len(p)), p, p * p))
     full, found = (np.where(count > 0.0, count, 1.0) for count in (rows, found))
     share = predicted / full
     # Means are known; the spread inside a bin is not, and comes from the pieces.
     noise = rows * np.maximum(share * (1.0 - share) - np.maximum(square / found - (mean / found) ** 2, 0.0), 0.0)
     predicted2 = predicted - noise
-    product = 0.5 * (observed + predicted2 - residual2)
+    if two:
+        product = 0.5 * (observed + predicted2 - residual2)
+    else:  # the Brier score of K classes is not that of the likeliest one
+        product = by_bin(p * right)
+        # Only its sum matters, which the points know better than their pieces.
+        happened = points.wrong != points.positive
+        exact = points.n[happened] @ special.expit(np.where(points.positive, points.L, -points.L)[happened])
+        exact += float(observed.sum() - points.n[happened].sum())  # those that are certain, and right
+        product *= float(exact) / max(float(product.sum()), 1e-300)
+        residual2 = observed + predicted2 - 2.0 * product
     sums = Sums(rows, predicted, observed, predicted2, product, residual2, noise, noise)
     expected, quantile = ece_of_chance(noise, p, n, index)
     m = special.expit(-points.L)
     top = 1.0 - m
     ece = float(np.abs(observed - predicted).sum()) / tally.n
     lead = top - m
-    score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + tally.summary.n_impossible
+    missed = float(tally.summary.n_impossible)
+    if not two:  # those that are certain, and wrong
+        missed = float((rows - observed).sum() - points.n[points.wrong == points.positive].sum())
+    score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + missed
     test = _spiegelhalter(score, float(points.n @ (top * m * lead * lead)), tally.n)
     return Reliability(tally.n, ece, expected / tally.n, quantile / tally.n, *_murphy(sums), test)
 
 
-def _by_bin(points: Points, table: Table, rows: FloatArray, certain: int) -> tuple[FloatArray, FloatArray, IndexArray]:
-    """Cut points into pieces at the ends of the bins: their chances, how many rows each stands for, and their bins.
+def _by_bin(
+    points: Points, table: Table, rows: FloatArray, two: bool
+) -> tuple[FloatArray, FloatArray, IndexArray, FloatArray]:
+    """Cut points into pieces at the ends of the bins: chances, rows, bins, and whether what is predicted happened.
 
     Bins follow one another as the values do, and how many rows each holds is known: so every piece finds its place.
     """
     m = special.expit(-points.L)
     top = 1.0 - m
-    p = top if table.top_label else np.where(points.positive, top, m)
+    p = top if table.top_label and two else np.where(points.positive, top, m)
+    right = (~points.wrong if table.top_label and two else points.wrong != points.positive).astype(np.float64)
     value = special.entr(m) + special.entr(top) if table.name == "entropy" else p
     n = points.n
-    if certain:  # no point stands for them; they lie at the ends
+    certain = float(rows.sum() - n.sum())
+    if certain > 0.5:  # no point stands for them; they lie at the ends
         assert table.bins is not None
         first = float(rows[0] - n[value < table.bins.edges[1]].sum())
         low = min(max(first, 0.0), certain) if table.name == "probability" else certain * (table.name == "entropy")
         p = np.concatenate([p, [float(table.top_label), 1.0]])
+        right = np.concatenate([right, [float(table.top_label), 1.0]])
         value = np.concatenate([value, [-1.0, 2.0]])
         n = np.concatenate([n, [low, certain - low]])
     order = np.argsort(value, kind="stable")
     ends, edges = np.cumsum(n[order]), np.cumsum(rows)
     cuts = np.union1d(ends * (edges[-1] / ends[-1]), edges)
     middle = 0.5 * (cuts + np.concatenate([[0.0], cuts[:-1]]))
-    point = np.searchsorted(ends * (edges[-1] / ends[-1]), middle)
-    index = np.searchsorted(edges, middle)
-    return p[order][np.minimum(point, len(order) - 1)], np.diff(cuts, prepend=0.0), np.minimum(index, len(rows) - 1)
+    point = order[np.minimum(np.searchsorted(ends * (edges[-1] / ends[-1]), middle), len(order) - 1)]
+    index = np.minimum(np.searchsorted(edges, middle), len(rows) - 1)
+    return p[point], np.diff(cuts, prepend=0.0), index, right[point]
 
 
 def _bin_sums(table: Table) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -242,7 +265,8 @@ def _pass(
         scored, w = predictions.weighted(rows, weight)
         w = np.ones(len(scored)) if w is None else w
         index = split.index(scored, rows)
-        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows))
+        two = predictions.family == "bernoulli"
+        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows) if two else None)
         score += float(np.dot(w, beyond))
         variance += float(np.dot(w * w, spread))
         predicted, observed = scored.predicted, scored.observed
@@ -270,31 +294,23 @@ def _pieces(predictions: Predictions) -> Iterator[slice]:
         yield from (slice(start, min(start + step, rows.stop)) for start in range(rows.start, rows.stop, step))
 
 
-def _brier_excess(scored: Scored, gaps: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _brier_excess(scored: Scored, gaps: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return half the Brier score beyond its expectation, its variance, and ``1 - p`` of the most likely class.
 
-    With ``mu = sum(p**2)`` they are ``mu - p[y]`` and ``sum(p * (p - mu)**2)``; ``1 - p`` is a sum of what is small.
+    ``gaps`` are those of two classes, from which ``1 - p`` follows without cancellation. Of more classes the most
+    likely one is looked at alone.
     """
-    assert scored.surprisal is not None
     assert scored.confidence is not None
     assert scored.correct is not None
-    if gaps.shape[1] == 1:
+    if gaps is None:
+        top = scored.confidence
+        miss = np.maximum(1.0 - top, 0.0)
+    else:
         u = np.exp(-gaps[:, 0])
         top = 1.0 / (1.0 + u)
         miss = u * top
-        lead = top - miss
-        return np.where(scored.correct, -miss, top) * lead, top * miss * lead * lead, miss
-    others = np.exp(-gaps)
-    total = 1.0 + others.sum(axis=1)
-    others /= total[:, None]
-    top, miss = 1.0 / total, (total - 1.0) / total
-    small = np.vecdot(others, others)
-    mu = top * top + small
-    happened = np.exp(-np.maximum(scored.surprisal + np.log(scored.confidence), 0.0)) / total
-    beyond: FloatArray = np.where(scored.correct, small - top * miss, mu - happened)
-    others_mu = others - mu[:, None]
-    spread = np.vecdot(others, others_mu * others_mu) + top * (top * miss - small) ** 2
-    return beyond, spread, miss
+    lead = top - miss
+    return np.where(scored.correct, -miss, top) * lead, top * miss * lead * lead, miss
 
 
 def _murphy(s: Sums) -> tuple[float, float, float, float, float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 from . import documents
 from ._checks.columns import weights
 from ._checks.message import fail
+from ._kernels.cells import top_moments
 from ._sums.cells import Cells, Points, WeightedCells
 from ._sums.clusters import Clusters
 from ._sums.nodes import Nodes
@@ -19,6 +20,7 @@ from .clustering import Clustered, Clustering, few_pairs
 from .errors import MergeError, ShapeError
 from .families.predictions import Predictions
 from .histogram import Histogram, counted, of_points
+from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
 from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table
@@ -62,8 +64,14 @@ class Tally:
         What tests, temperatures and bounds need beside the sums; Gaussian states need nothing.
     spread : Histogram or None
         How the excess is spread, where the spectrum does not tell.
+    ordered : Ordered or None
+        Sums by cell of the predictions in their order, where the spectrum does not tell.
+    top : Cells or None
+        More than two classes without weights: their likeliest class, happened or not, as if these were two outcomes.
     n_certain : int
         Rows that give some outcome a probability of exactly 0.
+    decimals : int
+        To how many decimals predictions were rounded, where some are certain; else 0.
     pairs : Pairs or None
         Sums by cluster and group, where there are both. Documents do not hold them.
 
@@ -87,7 +95,10 @@ class Tally:
     clusters: Clusters | None = None
     spectrum: Spectrum | None = None
     spread: Histogram | None = None
+    ordered: Ordered | None = None
+    top: Cells | None = None
     n_certain: int = 0
+    decimals: int = 0
     pairs: Pairs | None = field(default=None, compare=False)
 
     @classmethod
@@ -173,7 +184,10 @@ class Tally:
             None if clustering is None else clustering.clusters(),
             found.spectrum,
             None if found.cells is None else Histogram.of(found.cells),
+            found.ordered,
+            found.top,
             found.certain,
+            found.decimals,
             None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
         )
 
@@ -194,6 +208,13 @@ class Tally:
         if points is None:
             return Histogram() if self.spread is None else self.spread
         return of_points(points, self.summary.weight - self.summary.weight_impossible)
+
+    @property
+    def orders(self) -> list[Order]:
+        """Cells of the predictions in their order; none where there is no order."""
+        if isinstance(self.spectrum, Cells | WeightedCells):
+            return [order_of_cells(self.spectrum)]
+        return [] if self.ordered is None else self.ordered.orders()
 
     def in_order(self) -> Self:
         """Put the groups in the order of their keys, where they have one."""
@@ -230,7 +251,10 @@ class Tally:
             _limited(_both(self.clusters, other.clusters, "clusters"), "cluster"),
             _both(self.spectrum, other.spectrum, "spectrum"),
             _both(self.spread, other.spread, "spread"),
+            _both(self.ordered, other.ordered, "cells in order"),
+            _both(self.top, other.top, "cells of the likeliest class"),
             self.n_certain + other.n_certain,
+            max(self.decimals, other.decimals),
             None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
         )
 
@@ -242,9 +266,7 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document. It holds sums, no row, and no name of a cluster."""
-        content: dict[str, Any] = {
-            name: getattr(self, name) for name in ("family", "dimension", "weighted", "n_certain")
-        }
+        content: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
         content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
         for name in _PARTS:
             part = getattr(self, name)
@@ -254,9 +276,10 @@ class Tally:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        names = ("family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain", *_PARTS)
-        content = documents.body("tally", document, names)
-        values: dict[str, Any] = {name: content[name] for name in ("family", "dimension", "weighted", "n_certain")}
+        content = documents.body("tally", document, (*_PLAIN, "most_entropy", "least_excess", *_PARTS))
+        values: dict[str, Any] = {
+            name: content[name] for name in ("family", "dimension", "weighted", "n_certain", "decimals")
+        }
         values |= {name: float(content[name]) for name in ("most_entropy", "least_excess")}
         for name, read in _PARTS.items():
             values[name] = None if content[name] is None else read(content[name])
@@ -268,6 +291,7 @@ def _read_spectrum(document: Any) -> Spectrum:
     return _SPECTRA.get(str(kind), Cells).from_dict(document)
 
 
+_PLAIN = ("family", "dimension", "weighted", "n_certain", "decimals")
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "summary": Summary.from_dict,
     "bins": Table.from_dict,
@@ -275,6 +299,8 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "clusters": Clusters.from_dict,
     "spectrum": _read_spectrum,
     "spread": Histogram.from_dict,
+    "ordered": Ordered.from_dict,
+    "top": Cells.from_dict,
 }
 
 
@@ -303,8 +329,11 @@ class _Block(NamedTuple):
 
     parts: list[Part]
     certain: int
+    decimals: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
+    ordered: Ordered | None
+    top: Cells | None
     clusters: Clustered | None
 
 
@@ -314,19 +343,21 @@ class _Swept:
 
     sums: list[FloatArray]
     certain: int
+    decimals: int
     spectrum: Spectrum | None
     cells: FloatArray | None  # of a histogram
+    ordered: Ordered | None
+    top: Cells | None
     clustering: Clustering | None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
-        if first:
-            self.spectrum, self.cells = new.spectrum, new.cells
-        else:
-            self.spectrum = None if self.spectrum is None or new.spectrum is None else self.spectrum + new.spectrum
-            self.cells = None if self.cells is None or new.cells is None else self.cells + new.cells
+        self.decimals = max(self.decimals, new.decimals)
+        for name in ("spectrum", "cells", "ordered", "top"):
+            a, b = getattr(self, name), getattr(new, name)
+            setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clustering is not None and new.clusters is not None:
             self.clustering.absorb(new.clusters)
 
@@ -339,7 +370,7 @@ def _swept(
         return _scored(predictions, splits, rows, weight, clustering) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, None, None, clustering)
+    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, 0, None, None, None, None, clustering)
     for k, new in enumerate(in_order(one, predictions)):
         total.absorb(new, k == 0)
     for sums in total.sums:
@@ -372,7 +403,8 @@ def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weigh
         parts.append(Part(keys, completed(sums.by_key)))
         if found is None:
             assert sums.spectrum is not None
-            found = _Block(parts, sums.certain, Cells(sums.spectrum), None, None)
+            decimals = predictions.decimals(rows) if sums.certain else 0
+            found = _Block(parts, sums.certain, decimals, Cells(sums.spectrum), None, None, None, None)
     return found
 
 
@@ -384,10 +416,20 @@ def _scored(
     clustering: Clustering | None,
 ) -> _Block:
     """Sum a block by its scored rows."""
-    scored, w, (spectrum, near) = predictions.scored_with_spectrum(rows, weight)
+    scored, w, (spectrum, near, order) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     clusters = None
     if clustering is not None:
         clusters = clustering.summed(scored, w, None if near is None else near(), rows)
-    return _Block(parts, predictions.certain(rows), spectrum, cells, clusters)
+    ordered = None
+    if order is not None:
+        found, index = np.unique(order, return_inverse=True)
+        on = "confidence" if predictions.discrete else "spread"
+        ordered = Ordered(on, found, summed(scored, w, index, len(found)))
+    top = None
+    if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
+        top = Cells(top_moments(scored.confidence, scored.correct))
+    certain = predictions.certain(rows)
+    decimals = predictions.decimals(rows) if certain else 0
+    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters)

@@ -39,6 +39,7 @@ ROOMS = {
     "table": 4,
     "tabulate": 4,
     "plan": 4,
+    "ordered": 4,
     "tally": 4,
     "clustering": 4,
     "limits": 4,
@@ -49,8 +50,11 @@ ROOMS = {
     "chance": 5,
     "recalibrate": 5,
     "monitor": 5,
+    "places": 6,
+    "reasons": 6,
     "verdict": 6,
     "evaluation": 7,
+    "baseline": 7,
     "front_door": 7,
     "comparison": 7,
     "consistency": 7,
@@ -86,6 +90,10 @@ SAME_ROOM = {
     ("tally", "clustering"),
     ("clustering", "tabulate"),
     ("tally", "plan"),
+    ("tally", "ordered"),
+    ("reasons", "places"),
+    ("verdict", "places"),
+    ("verdict", "reasons"),
     ("tally", "table"),
     ("tally", "tabulate"),
     ("recalibrate", "inference"),
@@ -93,6 +101,7 @@ SAME_ROOM = {
     ("compat", "watch"),
     ("tabulate", "table"),
     ("front_door", "evaluation"),
+    ("baseline", "evaluation"),
     ("consistency", "evaluation"),
     ("consistency", "front_door"),
     ("paired", "comparison"),
@@ -283,13 +292,17 @@ def test_the_law_permits(module: str, source: str) -> None:
     assert all(_fault(step) is None for step in _imports(module, source))
 
 
-def _loaded_after(code: str) -> set[str]:
-    """Return the top-level modules that a fresh interpreter loads while it runs some code."""
+def _modules_after(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter loads while it runs some code."""
     script = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before)"
     env = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return {name.split(".")[0] for name in done.stdout.split()}
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def _loaded_after(code: str) -> set[str]:
+    return {name.split(".")[0] for name in _modules_after(code)}
 
 
 def test_import_is_lazy() -> None:
@@ -306,6 +319,53 @@ def test_core_stands_on_numpy_and_scipy_alone() -> None:
     assert "numpy" in loaded
     own = _loaded_after("import scipy.special, scipy.interpolate")  # what SciPy brings along by itself
     assert loaded <= sys.stdlib_module_names | own | {"safecal", "numpy", "scipy"}
+
+
+# What takes long to import, and what other commands need: SciPy brings all of it but its special functions only when
+# asked.
+NOT_FOR_A_FIRST_ANSWER = {
+    "asyncio",
+    "html",
+    "http",
+    "jinja2",
+    "matplotlib",
+    "multiprocessing",
+    "narwhals",
+    "pandas",
+    "pyarrow",
+    "rich",
+    "sqlite3",
+    "scipy.fft",
+    "scipy.integrate",
+    "scipy.interpolate",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.spatial",
+    "scipy.stats",
+    "safecal.cli.compare",
+    "safecal.cli.paper",
+    "safecal.cli.recalibrate",
+    "safecal.cli.watch_options",
+    "safecal.engines.frames",
+    "safecal.engines.quantiles",
+    "safecal.monitor",
+    "safecal.plot",
+    "safecal.recalibrate",
+    "safecal.report",
+    "safecal.watch",
+}
+
+
+def test_a_first_answer_imports_little(tmp_path: Path) -> None:
+    pytest.importorskip("polars", minversion="1.38")
+    path = tmp_path / "small.csv"
+    path.write_text("y,p\n" + "1,0.8\n0,0.3\n1,0.6\n0,0.1\n" * 100, encoding="ascii")
+    code = f"from safecal.cli.main import main; assert main(['evaluate', {str(path)!r}]) == 0"
+    loaded = _modules_after(code)
+    assert "safecal.cli.evaluate" in loaded
+    own = _modules_after("import numpy, scipy.special, polars")
+    assert not (loaded - own) & NOT_FOR_A_FIRST_ANSWER
 
 
 @pytest.mark.parametrize("name", safecal.__all__)

@@ -144,7 +144,7 @@ def _any(seed: int) -> Case:
     return _beside(case, *(name for name in ("by", "cluster", "weight") if rng.random() < 0.4))
 
 
-N, FEW = 3000, 1000  # with weights, what chance alone would give is drawn: that takes time
+N, LESS = 3000, 1000  # with weights, what chance alone would give is drawn: that takes time
 CASES: dict[str, Callable[[], Case]] = {
     "calibrated": lambda: _two(0, lambda rng: rng.normal(0, 2, N)),
     "1.55 times too large": lambda: _two(1, lambda rng: rng.normal(0, 2, N), 1.55),
@@ -159,15 +159,19 @@ CASES: dict[str, Callable[[], Case]] = {
     "lattice of powers of two": lambda: _two(10, lambda rng: rng.choice([-4.0, -0.5, 0.0, 0.25, 1.0, 2.0], N)),
     "groups": lambda: _beside(_two(11, lambda rng: rng.normal(0, 2, N), 1.55), "by"),
     "clusters": lambda: _beside(_two(12, lambda rng: rng.normal(0, 2, N), 1.55), "cluster"),
-    "weights": lambda: _beside(_two(13, lambda rng: rng.normal(0, 2, FEW), 1.55), "weight"),
-    "all three": lambda: _beside(_two(14, lambda rng: rng.normal(0, 2, FEW), 1.2), "by", "cluster", "weight"),
+    "weights": lambda: _beside(_two(13, lambda rng: rng.normal(0, 2, LESS), 1.55), "weight"),
+    "all three": lambda: _beside(_two(14, lambda rng: rng.normal(0, 2, LESS), 1.2), "by", "cluster", "weight"),
     "many classes": lambda: _many(15, N, 5, 1.0),
     "many classes, 1.55 times too large": lambda: _many(16, N, 5, 1.55),
-    "many classes, all three": lambda: _beside(_many(17, FEW, 5, 1.2), "by", "cluster", "weight"),
+    "many classes, all three": lambda: _beside(_many(17, LESS, 5, 1.2), "by", "cluster", "weight"),
     "states": lambda: _states(18, N, 1.0),
-    "states, all three": lambda: _beside(_states(19, FEW, 1.3), "by", "cluster", "weight"),
-    **{f"random {seed}": (lambda seed=seed: _any(seed)) for seed in range(10)},
+    "states, all three": lambda: _beside(_states(19, LESS, 1.3), "by", "cluster", "weight"),
+    **{f"random {seed}": (lambda seed=seed: _any(seed)) for seed in range(30)},
 }
+# What a door may do differently shows in a few cases; the others are for the longer tiers.
+FEW = ("1.55 times too large", "rare, and too seldom", "lattice of tenths", "all three", "many classes, all three",
+       "states, all three", "random 0", "random 1", "random 2")  # fmt: skip
+SOME = [pytest.param(name, marks=() if name in FEW else pytest.mark.proof) for name in CASES]
 
 
 @cache
@@ -247,10 +251,25 @@ def close(a: float, b: float, rel: float, scale: float = 0.0) -> bool:
     return a == b or (a != a and b != b) or abs(a - b) <= rel * max(abs(b), scale)
 
 
+def same_local(found: Evaluation, whole: Evaluation, rel: float) -> None:
+    """Hold ranges of the predictions, and mistakes, to those of the arrays."""
+    a, b = found.local, whole.local
+    assert (a.on, len(a)) == (b.on, len(b))
+    for name in ("label", "low", "high"):
+        np.testing.assert_array_equal(a.column(name), b.column(name))
+    np.testing.assert_allclose(a.numbers[:, 3:], b.numbers[:, 3:], rtol=rel, atol=rel)
+    assert (found.mistakes is None) == (whole.mistakes is None)
+    if found.mistakes is not None and whole.mistakes is not None:
+        for name in ("value", "low", "high"):
+            assert close(getattr(found.mistakes.ratio, name), getattr(whole.mistakes.ratio, name), rel)
+
+
 def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> None:
     """Hold an evaluation to that of the arrays. ``exactly`` is whether log-odds agree to the last digit."""
-    for name in ("decision", "reason", "direction", "unsafe_in", "n_impossible", "uninformative"):
+    for name in ("decision", "on_average", "reason", "direction", "n_impossible", "uninformative"):
         assert getattr(found.verdict, name) == getattr(whole.verdict, name), name
+    assert [place.name for place in found.verdict.where] == [place.name for place in whole.verdict.where]
+    same_local(found, whole, 1e-4 if case.classes > 1 else 1e-6)
     assert (found.n, found.n_certain, found.family) == (whole.n, whole.n_certain, whole.family)
     rel = 1e-4 if case.classes > 1 else 1e-6
     for a, b in ((found.interval, whole.interval), (found.temperature, whole.temperature)):
@@ -351,7 +370,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "VALUES", 1000)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("door", [pytest.param(door, marks=TIERS.get(door, ())) for door in DOORS])
 def test_every_door_says_the_same(door: str, name: str, small: None) -> None:
     case = case_of(name)

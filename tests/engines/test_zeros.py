@@ -16,7 +16,7 @@ import pytest
 import safecal
 from safecal import Evaluation
 from safecal._kernels import compiled
-from safecal.certainty import certain_reason, clip_for
+from safecal.certainty import certain_reason, clip_for, decimals_of
 from safecal.cli.main import main
 from safecal.engines.batches import Batch, evaluate_batches
 
@@ -155,8 +155,8 @@ def test_zeros_are_not_safe_until_something_is_said_about_them() -> None:
     assert verdict.rows_needed is None
     assert verdict.reason == (
         "101 of 900 rows give some class a probability of exactly 0, and if that class happens once, the surprise is "
-        "infinite. Rounding makes such zeros, and so does a float32 softmax. Pass finite `logits=`, or state the "
-        "smallest probability you mean, such as `clip=1e-7`."
+        "infinite. Rounding makes such predictions, and so does a float32 softmax. Pass finite `logits=`, or state the "
+        "smallest probability you mean: `clip=1e-7`."
     )
     assert safecal.evaluate(Y, ZEROS, clip=1e-7).verdict.decision == "SAFE"
 
@@ -175,7 +175,7 @@ def test_a_zero_that_happened_is_impossible() -> None:
 
 
 def test_two_classes_are_worded_as_one_prediction_of_two_outcomes() -> None:
-    told = "2 of 4 predictions are exactly 0 or 1, and one failure there would be an infinite surprise. Rounding makes"
+    told = "2 of 4 predictions are exactly 0 or 1, and one failure there would be an infinite surprise. The "
     p = np.array([1.0, 0.0, 0.5, 0.3])
     for prediction in (p, np.column_stack([1.0 - p, p])):
         found = safecal.evaluate([1, 0, 1, 1], prediction)
@@ -187,7 +187,19 @@ def test_two_classes_are_worded_as_one_prediction_of_two_outcomes() -> None:
 
 def test_the_command_line_speaks_of_its_options(tmp_path: Path) -> None:
     text = " ".join(said(CASES["probabilities"], tmp_path).split())
-    assert "Pass finite `--logits`, or state the smallest probability you mean, such as `--clip 1e-7`." in text
+    assert "Pass finite `--logits`, or state the smallest probability you mean: `--clip " in text
+
+
+@pytest.mark.parametrize("decimals", [1, 3, 6, 9])
+def test_rounded_predictions_are_recognised(decimals: int, rng: np.random.Generator) -> None:
+    p = np.round(rng.random(1000), decimals)
+    assert decimals_of(p) == decimals
+    assert decimals_of(p.astype(np.float32)) == (decimals if decimals <= 4 else 0)
+    assert clip_for(2, decimals) == f"5e-{decimals + 1}"
+    assert decimals_of(rng.random(1000)) == 0
+    p[:2] = 0.0, 1.0
+    verdict = safecal.evaluate(rng.random(1000) < p, p).verdict
+    assert verdict.reason.endswith(f"state the smallest probability you mean: `clip=5e-{decimals + 1}`.")
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 1000, 1001, 10_000, 128_256])

@@ -106,7 +106,7 @@ def test_a_spread_that_a_float_can_hardly_hold() -> None:
 def test_a_row_alone_proves_nothing(rows: int) -> None:
     """A calibrated model says 0.7 and is wrong three times in ten."""
     result = safecal.evaluate([0] * rows + [1] * 9, [0.7] * rows + [0.55] * 9)
-    assert result.verdict.unsafe_in == ()
+    assert result.verdict.shown == ()
     assert result.bins.intervals()[7].low < 0.0
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import safecal.paper
-from safecal.cli.paper import _Steps, add_paper
+from safecal.cli.paper import _Steps, add_papers
 from safecal.errors import FileError, OptionError
 from safecal.paper import table1
 
@@ -25,7 +25,7 @@ def paper(capsys: pytest.CaptureFixture[str]) -> Run:
 
     def run(*words: object) -> str:
         parser = argparse.ArgumentParser("safecal")
-        add_paper(parser.add_subparsers(required=True))
+        add_papers(parser.add_subparsers(required=True).add_parser("paper"))
         options = parser.parse_args(["paper", *map(str, words)])
         capsys.readouterr()
         assert options.run(options) == 0
@@ -38,8 +38,8 @@ def paper(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def test_help_imports_no_numpy() -> None:
     code = (
-        "import argparse, sys\nfrom safecal.cli.paper import add_paper\np = argparse.ArgumentParser()\n"
-        "add_paper(p.add_subparsers())\np.format_help()\nassert 'numpy' not in sys.modules"
+        "import argparse, sys\nfrom safecal.cli.paper import add_papers\np = argparse.ArgumentParser()\n"
+        "add_papers(p)\np.format_help()\nassert 'numpy' not in sys.modules"
     )
     env = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
     subprocess.run([sys.executable, "-c", code], check=True, env=env)

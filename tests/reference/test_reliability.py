@@ -204,19 +204,32 @@ def test_spiegelhalter_is_the_published_formula(weighted: bool) -> None:
         assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-10)
 
 
-def test_spiegelhalter_of_more_classes_has_the_moments_of_the_brier_score() -> None:
+def test_spiegelhalter_of_more_classes_is_that_of_the_likeliest_one() -> None:
     rng = np.random.default_rng(10)
     p = rng.dirichlet([0.6] * 4, 30)
     y = rng.integers(0, 4, 30)
-    one = np.eye(4)
-    mean = variance = brier = 0.0
-    for row, happened in zip(p, y, strict=True):
-        scores = np.array([np.sum((row - one[k]) ** 2) for k in range(4)])
-        mean += np.dot(row, scores)
-        variance += np.dot(row, (scores - np.dot(row, scores)) ** 2)
-        brier += scores[happened]
-    found = assess_reliability(safecal.categorical(y, p)).spiegelhalter
-    assert found.statistic == pytest.approx((brier - mean) / math.sqrt(variance), rel=1e-11)
+    top, right = p.max(axis=1), p.argmax(axis=1) == y
+    z = np.sum((right - top) * (1 - 2 * top)) / math.sqrt(np.sum((1 - 2 * top) ** 2 * top * (1 - top)))
+    predictions = safecal.categorical(y, p)
+    assert assess_reliability(predictions).spiegelhalter.statistic == pytest.approx(z, rel=1e-11)
+    from_sums = predictions.evaluate().reliability
+    assert from_sums is not None
+    assert from_sums.spiegelhalter.statistic == pytest.approx(z, rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "classes", "spread"), [(40, 3, 1.0), (300, 3, 6.0), (2000, 5, 2.0), (20_000, 10, 3.0)])
+def test_reliability_of_more_classes_from_sums_is_that_of_the_rows(n: int, classes: int, spread: float) -> None:
+    rng = np.random.default_rng(n)
+    z = rng.normal(0, spread, (n, classes))
+    predictions = safecal.categorical((z + rng.gumbel(size=z.shape)).argmax(axis=1), logits=1.2 * z)
+    rows, sums = assess_reliability(predictions), predictions.evaluate().reliability
+    assert sums is not None
+    for name in ("ece", "brier", "reliability_term", "resolution", "uncertainty"):
+        assert getattr(sums, name) == pytest.approx(getattr(rows, name), rel=2e-5)
+    for name in ("within_variance", "within_covariance"):
+        assert getattr(sums, name) == pytest.approx(getattr(rows, name), abs=2e-6)
+    assert sums.ece_expected == pytest.approx(rows.ece_expected, rel=1e-3)
+    assert sums.ece_quantile == pytest.approx(rows.ece_quantile, rel=0.03)  # that of the rows is drawn
 
 
 @pytest.mark.proof

@@ -24,7 +24,7 @@ COLUMNS = ("--y", "y", "--prob", "p")
 
 # Every argument that names a file or a folder. A new one comes here after its command hands it to `check_outputs`.
 NAMED = {
-    "evaluate": {"file", "--report", "--plot"},
+    "evaluate": {"file", "--report", "--plot", "--baseline"},
     "compare": {"a", "b"},
     "recalibrate": {"file", "--save", "--apply", "--out", "--plot"},
     "watch": {"what", "--store", "--report"},
@@ -97,6 +97,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 DESTROYING: dict[str, tuple[str, str, str, str]] = {
     "evaluate --report": ("evaluate rows.csv --report {}", "rows.csv", "`--report`", "`file`"),
     "evaluate --plot": ("evaluate rows.csv --plot {}", "rows.csv", "`--plot`", "`file`"),
+    "the baseline": ("evaluate rows.csv --baseline map.json --report {}", "map.json", "`--report`", "`--baseline`"),
     "recalibrate --save": ("recalibrate rows.csv --save {}", "rows.csv", "`--save`", "`file`"),
     "recalibrate --out": ("recalibrate rows.csv --out {}", "rows.csv", "`--out`", "`file`"),
     "recalibrate --plot": ("recalibrate rows.csv --plot {}", "rows.csv", "`--plot`", "`file`"),

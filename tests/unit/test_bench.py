@@ -14,6 +14,7 @@ BENCH = ROOT / "bench"
 @pytest.mark.proof
 def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
+    pytest.importorskip("polars", minversion="1.38")
     page, results = tmp_path / "benchmarks.md", tmp_path / "cpu.json"
     page.write_text((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"), encoding="utf-8")
     done = subprocess.run(
@@ -24,19 +25,30 @@ def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(results.read_text(encoding="utf-8"))
-    assert [entry["name"] for entry in found["binary"]] == ["safecal, one thread", "scikit-learn calibration_curve"]
-    ours = found["binary"][0]
+    assert set(found) - {"states"} == {"machine", "binary", "first", "multiclass", "groups", "files"}
+    names = ["safecal, one thread", "safecal.evaluate", "scikit-learn calibration_curve"]
+    assert [entry["name"] for entry in found["binary"]["entries"]] == names
+    ours = found["binary"]["entries"][0]
     assert ours["measured"][0]["rows"] == 1000
     assert 0.0 < ours["measured"][0]["value"] < 0.2
     assert ours["answers"]["labels 1 and 2"] == "LabelError"
     text = page.read_text(encoding="utf-8")
     assert "| **safecal, one thread** |" in text
+    assert "| `safecal evaluate small.csv` | `python -c" in text
     assert text.count("<!-- measured") == 1
     again = tmp_path / "again.md"
     again.write_text(text, encoding="utf-8")
-    command = [sys.executable, str(BENCH / "run.py"), "--page-only", "--json", str(results), "--page", str(again)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    command = [sys.executable, str(BENCH / "run.py"), "--json", str(results), "--page", str(again)]
+    assert subprocess.run([*command, "--page-only"], capture_output=True, check=False).returncode == 0
     assert again.read_text(encoding="utf-8") == text
+    only = subprocess.run([*command, "--quick", "--only", "multiclass"], capture_output=True, text=True, check=False)
+    assert only.returncode == 0, only.stderr
+    anew = json.loads(results.read_text(encoding="utf-8"))
+    assert {name for name in found if anew[name] != found[name]} == {"multiclass"}
+    results.write_text(json.dumps({**anew, "machine": {}}), encoding="utf-8")
+    refused = subprocess.run([*command, "--quick", "--only", "multiclass"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "measured on another machine" in refused.stderr
 
 
 def test_the_committed_results_are_those_of_the_page(tmp_path: Path) -> None:

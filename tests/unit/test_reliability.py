@@ -86,7 +86,7 @@ def test_an_impossible_outcome_without_spread_is_proof() -> None:
     assert (found.spiegelhalter.statistic, found.spiegelhalter.p_value) == (math.inf, 0.0)
     assert (found.ece, found.ece_expected, found.ece_quantile) == (0.5, 0.0, 0.0)
     assert Reliability.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
-    more = assess_reliability(safecal.categorical([2, 0], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]))
+    more = assess_reliability(safecal.categorical([2, 0], [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
     assert more.spiegelhalter.statistic == math.inf
 
 

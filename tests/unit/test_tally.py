@@ -109,7 +109,7 @@ def test_sums_of_nothing_are_refused() -> None:
 
 
 def test_limits_are_checked_when_they_are_set() -> None:
-    assert Limits() == Limits(0.1, 1.5, 0.95)
+    assert Limits() == Limits(0.1, 1.5, 3.0, 0.2, 0.05, 0.95)
     for bad in ({"threshold": 0.0}, {"max_temperature": -1.0}, {"level": 1.0}):
         with pytest.raises(RangeError):
             Limits(**bad)

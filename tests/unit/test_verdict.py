@@ -11,7 +11,8 @@ from scipy import special
 import safecal
 from safecal import Interval, Verdict
 from safecal.errors import TruthError
-from safecal.verdict import SAFE, UNDETERMINED, UNSAFE, _decide, _rows_needed, on_average
+from safecal.reasons import Average, Scale, rows_needed
+from safecal.verdict import SAFE, UNDETERMINED, UNSAFE
 
 
 def _interval(low: float, high: float) -> Interval:
@@ -19,6 +20,16 @@ def _interval(low: float, high: float) -> Interval:
 
 
 _NO_TEMPERATURE = _interval(math.nan, math.nan)
+
+
+def _average(ecd: Interval, temperature: Interval, ratio: Interval | None = None) -> Average:
+    mistakes = None if ratio is None else Scale(ratio, 3.0, True)
+    return Average(Scale(ecd, 0.1, False), Scale(temperature, 1.5, True), mistakes, None, 1.0, 0.1, "{}")
+
+
+def _decide(ecd: Interval, temperature: Interval, ratio: Interval | None = None) -> str:
+    average = _average(ecd, temperature, ratio)
+    return UNSAFE if average.beyond else SAFE if average.within else UNDETERMINED
 
 
 @pytest.mark.parametrize(
@@ -39,13 +50,18 @@ _NO_TEMPERATURE = _interval(math.nan, math.nan)
     ],
 )
 def test_the_rule(ecd: tuple[float, float], temperature: tuple[float, float], decision: str) -> None:
-    assert _decide(_interval(*ecd), _interval(*temperature), 0.1, 1.5) == decision
+    assert _decide(_interval(*ecd), _interval(*temperature)) == decision
+
+
+@pytest.mark.parametrize(("ratio", "decision"), [((0.5, 3.0), SAFE), ((0.5, 3.1), UNDETERMINED), ((3.1, 9.0), UNSAFE)])
+def test_mistakes_are_the_third_scale(ratio: tuple[float, float], decision: str) -> None:
+    assert _decide(_interval(-0.02, 0.05), _interval(0.9, 1.2), _interval(*ratio)) == decision
 
 
 def test_without_a_temperature_nats_decide() -> None:
-    assert _decide(_interval(-0.02, 0.05), _NO_TEMPERATURE, 0.1, 1.5) == SAFE
-    assert _decide(_interval(0.2, 0.3), _NO_TEMPERATURE, 0.1, 1.5) == UNSAFE
-    assert _decide(_interval(0.0, 0.3), _NO_TEMPERATURE, 0.1, 1.5) == UNDETERMINED
+    assert _decide(_interval(-0.02, 0.05), _NO_TEMPERATURE) == SAFE
+    assert _decide(_interval(0.2, 0.3), _NO_TEMPERATURE) == UNSAFE
+    assert _decide(_interval(0.0, 0.3), _NO_TEMPERATURE) == UNDETERMINED
 
 
 def test_the_readings_of_the_paper_agree_with_the_default_limit() -> None:
@@ -53,7 +69,7 @@ def test_the_readings_of_the_paper_agree_with_the_default_limit() -> None:
     limit = safecal.evaluate([0, 1], [0.2, 0.7]).threshold
     assert 0.060 < limit < 0.163 < 0.477
     for published, decision in ((0.060, SAFE), (0.163, UNSAFE), (0.477, UNSAFE)):
-        assert _decide(Interval(published, published, published, 0.95, ""), _NO_TEMPERATURE, limit, 1.5) == decision
+        assert _decide(Interval(published, published, published, 0.95, ""), _NO_TEMPERATURE) == decision
 
 
 def _calibrated(n: int, seed: int, spread: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +88,8 @@ def test_a_verdict_says_why() -> None:
     unsafe = safecal.evaluate(y, logits=3 * logits).verdict
     assert unsafe.decision == UNSAFE
     assert unsafe.reason.startswith("the model is over-confident: ECD is at least ")
-    assert unsafe.unsafe_in
+    assert unsafe.where
+    assert unsafe.shown == unsafe.where[: len(unsafe.shown)]
     assert unsafe.direction == "over-confident"
     few = safecal.evaluate(y[:10], logits=logits[:10]).verdict
     assert few.decision == UNDETERMINED
@@ -90,13 +107,13 @@ def test_temperature_catches_what_nats_miss() -> None:
     assert result.interval.high < 0.1
     assert result.verdict.decision == UNSAFE
     assert "its logits are at least" in result.verdict.reason
-    assert result.judge(max_temperature=5.0).decision == SAFE
+    assert result.judge(max_temperature=5.0).on_average == SAFE
 
 
 def test_other_limits_other_decisions() -> None:
     y, logits = _calibrated(3000, 2)
     result = safecal.evaluate(y, logits=1.3 * logits)
-    assert result.judge(threshold=10.0, max_temperature=10.0).decision == SAFE
+    assert result.judge(threshold=10.0, max_temperature=10.0, local_threshold=10.0).decision == SAFE
     assert result.judge(threshold=1e-4, max_temperature=1.01).decision == UNSAFE
     assert result.judge(threshold=result.ecd, max_temperature=10.0).decision == UNDETERMINED
 
@@ -194,149 +211,13 @@ def test_the_number_of_rows_that_would_decide_does(factor: float, decision: str)
 
 
 def test_rows_needed_shrink_with_the_room_to_the_limit() -> None:
-    s = safecal.bernoulli([0, 1] * 50, [0.3, 0.7] * 50).summary()
     t = Interval(1.0, 0.8, 1.2, 0.95, "")
-    near, far = (_rows_needed(s, Interval(v, v - 0.1, v + 0.1, 0.95, ""), t, 0.1, 1.5) for v in (0.09, 0.02))
+    near, far = (rows_needed(100, _average(Interval(v, v - 0.1, v + 0.1, 0.95, ""), t)) for v in (0.09, 0.02))
     assert near is not None
     assert far is not None
     assert near > 10 * far
     assert far == pytest.approx(100 * ((0.1 / 0.08) ** 2 - 1), abs=1)
-    assert _rows_needed(s, Interval(0.1, 0.0, 0.2, 0.95, ""), t, 0.1, 1.5) is None  # no number would
-
-
-# Over-confidence in places
-
-
-def test_over_confidence_in_one_group_is_unsafe_and_named() -> None:
-    y, logits = _calibrated(6000, 9)
-    group = np.arange(6000) % 3
-    scale = np.where(group == 2, 4.0, 0.8)
-    verdict = safecal.evaluate(y, logits=scale * logits, by={"site": np.array(["a", "b", "c"])[group]}).verdict
-    assert "site c" in verdict.unsafe_in
-    assert "site a" not in verdict.unsafe_in
-    assert verdict.worst is not None
-
-
-def _one_bad_group(share: float, n: int = 20_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    y, logits = _calibrated(n, 10)
-    bad = np.random.default_rng(11).random(n) < share
-    return y, np.where(bad, 2.5, 0.9) * logits, np.where(bad, "few", "most")
-
-
-def test_a_small_group_beyond_its_limit_is_unsafe_though_the_average_is_safe() -> None:
-    y, logits, group = _one_bad_group(0.03)
-    alone = safecal.evaluate(y, logits=logits, bins=None)
-    assert alone.verdict.decision == SAFE
-    result = safecal.evaluate(y, logits=logits, bins=None, by={"site": group})
-    assert result.verdict.decision == UNSAFE
-    assert result.verdict.unsafe_in == ("site few",)
-    assert "within the limits on average, but not in every place: in site few (" in result.verdict.reason
-    assert on_average(result.verdict, result.dimension) == SAFE
-    assert result.judge(threshold=1.0).decision == SAFE
-
-
-def test_more_groups_never_take_an_unsafe_away() -> None:
-    y, logits = _calibrated(3000, 12)
-    for groups in (None, np.arange(3000) % 2, np.arange(3000) % 700):
-        assert safecal.evaluate(y, logits=3.0 * logits, by=groups).verdict.decision == UNSAFE
-
-
-def _one_among(right: int, others: int) -> safecal.Evaluation:
-    """Return a group that says 80 % and is right in some of 300 rows, among others that are calibrated."""
-    y = np.concatenate([np.arange(300) < right, np.tile([0, 1, 1, 1], others)])
-    p = np.concatenate([np.full(300, 0.8), np.full(4 * others, 0.75)])
-    by = np.concatenate([np.zeros(300, dtype=int), np.repeat(np.arange(1, others + 1), 4)])
-    return safecal.evaluate(y, p, by=by, bins=None, max_temperature=10.0)
-
-
-def test_with_many_groups_each_of_them_has_to_be_proved_more_firmly() -> None:
-    # Chance alone shows as much in one of 20 000 groups, but not in one of 100.
-    few, many = _one_among(185, 100).verdict, _one_among(185, 20_000).verdict
-    assert few.unsafe_in == ("group 0",)
-    assert many.unsafe_in == ()
-    assert many.decision == SAFE
-    assert _one_among(150, 20_000).verdict.unsafe_in == ("group 0",)
-
-
-def test_a_verdict_names_no_group_that_it_does_not_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = _one_among(150, 5000)
-    named: list[int] = []
-    label = safecal.Table.label
-    monkeypatch.setattr(safecal.Table, "label", lambda table, k: named.append(k) or label(table, k))
-    for name in ("labels", "summaries"):
-        monkeypatch.setattr(safecal.Table, name, property(lambda table: pytest.fail("every group was looked at")))
-    verdict = evaluation.verdict
-    assert verdict.unsafe_in == (verdict.worst,) == ("group 0",)
-    assert len(named) <= 2
-
-
-def test_places_come_worst_first() -> None:
-    p = np.full(4000, 0.9)
-    right = np.concatenate([np.arange(1000) < k for k in (600, 500, 900, 500)])
-    verdict = safecal.evaluate(right, p, by=np.repeat(list("abcd"), 1000), bins=None).verdict
-    assert set(verdict.unsafe_in[:2]) == {"group b", "group d"}  # alike, but for the rounding of their sums
-    assert verdict.unsafe_in[2:] == ("group a",)
-    assert verdict.worst in ("group b", "group d")
-    safe = safecal.evaluate([1, 1, 1], [0.9, 0.8, 0.7], by=list("abc"), bins=None).verdict
-    assert safe.worst is None
-
-
-def _bad_bin(share: float, n: int = 40_000) -> safecal.Evaluation:
-    """Return two bins; the second holds a share of the rows and says 90 % where 65 % happens."""
-    rng = np.random.default_rng(13)
-    p = np.where(np.arange(n) < share * n, 0.9, 0.2)
-    y = rng.random(n) < np.where(p == 0.9, 0.65, 0.2)
-    return safecal.evaluate(y, p, bins=2, max_temperature=10.0, threshold=0.25)
-
-
-@pytest.mark.parametrize(("share", "decision"), [(0.2, UNSAFE), (0.06, UNSAFE), (0.04, UNDETERMINED), (0.0, SAFE)])
-def test_bins_that_hold_a_twentieth_of_the_rows_are_unsafe_and_smaller_ones_withhold_safe(
-    share: float, decision: str
-) -> None:
-    result = _bad_bin(share)
-    verdict = result.verdict
-    assert verdict.decision == decision
-    if share:
-        assert on_average(verdict, 1) == SAFE
-        assert verdict.unsafe_in == ("probability [0.5, 1]",)
-        assert "in probability [0.5, 1] it says 90 % and 6" in verdict.reason
-        assert ("less than 5 % of the rows" in verdict.reason) == (share < 0.05)
-        assert verdict.rows_needed is None
-
-
-@pytest.mark.parametrize("share", [0.06, 0.04])
-def test_every_surface_tells_the_same_decision(share: float) -> None:
-    result = _bad_bin(share)
-    verdict = result.verdict
-    assert str(verdict) in " ".join(repr(result).split())
-    assert verdict.decision in result._repr_html_()
-    document = result.to_dict()
-    assert document["verdict"]["decision"] == verdict.decision
-    assert safecal.Evaluation.from_dict(document).verdict == verdict
-
-
-def test_rows_of_a_cluster_do_not_make_a_group_unsafe_by_themselves() -> None:
-    # Bounds of groups take rows as independent: with clusters they withhold SAFE, and prove nothing.
-    y, logits, group = _one_bad_group(0.03)
-    verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": group}, cluster=np.arange(20_000) // 10).verdict
-    assert verdict.decision == UNDETERMINED
-    assert "take the rows of a cluster as independent" in verdict.reason
-
-
-def test_names_of_places_cannot_write_to_the_terminal() -> None:
-    y, logits, group = _one_bad_group(0.03)
-    names = np.where(group == "few", "\x1b[2J`rm`" + "x" * 100, "most")
-    reason = safecal.evaluate(y, logits=logits, bins=None, by=names).verdict.reason
-    assert "\x1b" not in reason
-    assert "`rm`" not in reason
-    assert "\\x1b[2J" in reason
-    assert "x" * 41 not in reason
-
-
-def test_a_group_without_a_name_is_quoted() -> None:
-    y, logits, group = _one_bad_group(0.03)
-    verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": np.where(group == "few", "", "most")}).verdict
-    assert "in site '' (" in verdict.reason
+    assert rows_needed(100, _average(Interval(0.1, 0.0, 0.2, 0.95, ""), t)) is None  # no number would
 
 
 # Nothing passes by accident
@@ -380,10 +261,13 @@ def test_a_temperature_does_not_make_the_toxicity_model_safe(shared_data: Path, 
     y, logits = _column(path, "y").astype(int), _column(path, "logit").astype(float)
     recalibrated = safecal.SafeTemperature().fit(y, logits=logits).apply(logits=logits)
     result = safecal.evaluate(y, recalibrated, bins=bins)
-    assert on_average(result.verdict, 1) == SAFE
-    assert result.verdict.decision == UNSAFE
-    if bins == 10:
-        assert "in probability [0, 0.1) it says 7 % and 35 % happens (1342 rows" in result.verdict.reason
+    verdict = result.verdict
+    assert verdict.on_average == SAFE
+    assert verdict.decision == UNSAFE
+    worst = verdict.where[0]
+    assert worst.shown
+    assert worst.observed > 0.3 > 2.0 * worst.predicted
+    assert f"it happens in {100 * worst.observed:.0f} % of the cases ({worst.n} rows; ECD is at least" in verdict.reason
 
 
 def _games(shared_data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import BoolArray, FloatArray, IndexArray
 
-__all__ = ["CELLS", "CENTRES", "LOWEST", "cell_moments", "cell_numbers"]
+__all__ = ["CELLS", "CENTRES", "LOWEST", "cell_moments", "cell_numbers", "top_moments"]
 
 _BITS, _LOW, _OCTAVES = 4, -8, 28  # sixteen cells to each doubling, from 2**-8 to 2**20
 CELLS = (_OCTAVES << _BITS) + 2  # with one below and one above
@@ -27,6 +27,21 @@ def cell_numbers(L: FloatArray) -> IndexArray:
     """Number the cells: the exponent and the first four binary digits of a float are what is wanted."""
     bits = np.ascontiguousarray(L, dtype=np.float64).view(np.int64)
     return np.asarray(np.clip(((bits + _HAIR) >> (52 - _BITS)) - _FIRST, 0, CELLS - 1), dtype=np.intp)
+
+
+def top_moments(confidence: FloatArray, correct: BoolArray) -> FloatArray:
+    """Sum rows of K classes by the log-odds of their likeliest class, as `cell_moments` does those of two outcomes.
+
+    The two outcomes are that it happened, and that it did not; those that are certain are left out.
+    """
+    positive = confidence >= 0.5
+    with np.errstate(divide="ignore"):
+        L = np.abs(np.log(confidence) - np.log(np.maximum(1.0 - confidence, 0.0)))
+    wrong = positive != correct
+    inside = np.isfinite(L)
+    if inside.all():
+        return cell_moments(L, wrong, positive)
+    return cell_moments(L[inside], wrong[inside], positive[inside])
 
 
 def cell_moments(L: FloatArray, wrong: BoolArray, positive: BoolArray) -> FloatArray:

@@ -1,14 +1,14 @@
 """The spectrum of two-class rows: what tests, temperatures and bounds need of them. Spectra merge with ``+``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from .. import documents
-from .._kernels.cells import CELLS, CENTRES
-from .._types import AnyArray, BoolArray, FloatArray
+from .._kernels.cells import CELLS, CENTRES, LOWEST
+from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..errors import DocumentError
 
 __all__ = ["Cells", "Points", "WeightedCells"]
@@ -20,7 +20,8 @@ class Points(NamedTuple):
     """Rows that stand for all rows.
 
     ``L`` are the log-odds of the likelier outcome, ``w`` their weights, and ``n`` says how many rows each stands for;
-    ``wrong`` says whether the other outcome happened, ``positive`` whether the likelier one is the positive one.
+    ``wrong`` says whether the other outcome happened, ``positive`` whether the likelier one is the positive one;
+    ``cell`` is the number of the cell of the log-odds.
     """
 
     L: FloatArray
@@ -28,6 +29,12 @@ class Points(NamedTuple):
     n: FloatArray
     wrong: BoolArray
     positive: BoolArray
+    cell: IndexArray
+
+    def take(self, kept: BoolArray | IndexArray) -> Self:
+        """Return some of them."""
+        L, w, n, wrong, positive, cell = self
+        return type(self)(L[kept], w[kept], n[kept], wrong[kept], positive[kept], cell[kept])
 
 
 @final
@@ -45,6 +52,7 @@ class Cells:
     """
 
     moments: FloatArray
+    _points: Points | None = field(default=None, init=False)
 
     def __add__(self, other: object) -> Self:
         return type(self)(self.moments + other.moments) if isinstance(other, Cells) else NotImplemented
@@ -59,6 +67,12 @@ class Cells:
 
     def points(self) -> Points:
         """Return two points for each cell, or one where its rows are all alike."""
+        if self._points is None:
+            object.__setattr__(self, "_points", self._make_points())
+        assert self._points is not None
+        return self._points
+
+    def _make_points(self) -> Points:
         cell, wrong, positive = np.nonzero(self.moments[..., 0])
         n, d1, d2, d3 = self.moments[cell, wrong, positive].T
         mean = d1 / n
@@ -78,7 +92,13 @@ class Cells:
         L = np.concatenate([middle + below * spread, (middle + above * spread)[two]])
         counts = np.concatenate([n * share, (n * (1.0 - share))[two]])
         sides = [np.concatenate([x, x[two]]).astype(bool) for x in (wrong, positive)]
-        return Points(np.maximum(L, 0.0), np.ones(len(L)), counts, sides[0], sides[1])
+        cells = np.concatenate([cell, cell[two]])
+        return Points(np.maximum(L, 0.0), np.ones(len(L)), counts, sides[0], sides[1], cells)
+
+    @staticmethod
+    def ends() -> FloatArray:
+        """Return the log-odds between which the cells lie."""
+        return np.append(LOWEST, np.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the cells that are not empty, by their number."""
@@ -166,7 +186,16 @@ class WeightedCells:
         points = [np.concatenate([z + side[j] * s for side in signs]) for j, (z, s) in enumerate(((L, sL), (w, sw)))]
         sides = [np.tile((self.keys >> shift) % 2 == 1, 4) for shift in (1, 0)]
         used = counts > 0.0
-        return Points(np.maximum(points[0], 0.0)[used], points[1][used], counts[used], sides[0][used], sides[1][used])
+        cells = np.tile(self.keys // (4 * _W_CELLS), 4).astype(np.intp)
+        L = np.maximum(points[0], 0.0)
+        return Points(L[used], points[1][used], counts[used], sides[0][used], sides[1][used], cells[used])
+
+    @staticmethod
+    def ends() -> FloatArray:
+        """Return the log-odds between which the cells lie."""
+        cells = np.arange(1, _L_CELLS, dtype=np.int64)
+        lowest = ((cells + (_L_FIRST - 1)) << (52 - _L_BITS)).view(np.float64)
+        return np.concatenate([[0.0], lowest, [np.inf]])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

@@ -13,6 +13,7 @@ from ..errors import DocumentError
 
 __all__ = ["Nodes"]
 
+_OTHERS = ("surprises", "classes", "heaviest")
 _COLUMNS = 6  # w times R and its three derivatives; w**2 times the second, w**3 times the third
 
 
@@ -32,11 +33,14 @@ class Nodes:
         Rows whose outcome was less likely than another one.
     classes : bool
         Whether outcomes are classes, so that no ``R`` is negative.
+    heaviest : float
+        The largest weight.
     """
 
     sums: FloatArray
     surprises: int
     classes: bool = True
+    heaviest: float = 1.0
 
     @classmethod
     def of(cls, rows: FloatArray, weight: FloatArray | None, surprises: int, *, classes: bool = True) -> Self:
@@ -45,17 +49,19 @@ class Nodes:
             sums = rows.sum(axis=2)
             return cls(np.concatenate([sums, sums[:, 2:]], axis=1), surprises, classes)
         powers = np.stack([rows[:, 2] @ weight**2, rows[:, 3] @ weight**3], axis=1)
-        return cls(np.concatenate([rows @ weight, powers], axis=1), surprises, classes)
+        sums = np.concatenate([rows @ weight, powers], axis=1)
+        return cls(sums, surprises, classes, float(weight.max(initial=0.0)))
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Nodes):
             return NotImplemented
-        return type(self)(self.sums + other.sums, self.surprises + other.surprises, self.classes)
+        heaviest = max(self.heaviest, other.heaviest)
+        return type(self)(self.sums + other.sums, self.surprises + other.surprises, self.classes, heaviest)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nodes):
             return False
-        same = (self.surprises, self.classes) == (other.surprises, other.classes)
+        same = all(getattr(self, name) == getattr(other, name) for name in _OTHERS)
         return same and np.array_equal(self.sums, other.sums, equal_nan=True)
 
     __hash__ = None  # type: ignore[assignment]
@@ -66,16 +72,16 @@ class Nodes:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         sums = [[documents.number(x) for x in row] for row in self.sums.tolist()]
-        return documents.document("nodes", {"sums": sums, "surprises": self.surprises, "classes": self.classes})
+        return documents.document("nodes", {"sums": sums} | {name: getattr(self, name) for name in _OTHERS})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("nodes", document, ("sums", "surprises", "classes"))
+        content = documents.body("nodes", document, ("sums", *_OTHERS))
         try:
             sums = np.array([[np.nan if x is None else float(x) for x in row] for row in content["sums"]])
         except (TypeError, ValueError) as error:
             raise DocumentError("`document` must hold sums by node; this one is damaged.") from error
         if sums.shape != (len(NODES), _COLUMNS):
             raise DocumentError("`document` must hold sums by node; this one is damaged.")
-        return cls(sums, int(content["surprises"]), bool(content["classes"]))
+        return cls(sums, int(content["surprises"]), bool(content["classes"]), float(content["heaviest"]))

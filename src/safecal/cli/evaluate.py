@@ -6,9 +6,12 @@ import sys
 import textwrap
 from dataclasses import replace
 
+from ..baseline import WORSE, Baseline
 from ..engines.batches import evaluate_batches
+from ..errors import DocumentError, FileError
 from ..evaluation import Evaluation
 from ..verdict import SAFE, UNSAFE
+from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .reader import Reader, in_options
 from .readings import choose
@@ -18,12 +21,15 @@ __all__ = ["GATE", "run"]
 
 GATE = {SAFE: 0, UNSAFE: 3}
 UNDETERMINED = 4
+WORSE_THAN_BASELINE = 5
 _SHOWN = 20  # groups
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    check_outputs(inputs={"file": options.file}, report=options.report, plot=options.plot)
+    inputs = {"file": options.file, "--baseline": options.baseline}
+    check_outputs(inputs=inputs, report=options.report, plot=options.plot)
+    before = None if options.baseline is None else _earlier(options.baseline)
     source = open_source(options.file, options.format)
     reader = Reader(source, choose(source, options, prob=options.prob, logits=options.logits))
     found = evaluate_batches(
@@ -31,14 +37,15 @@ def run(options: argparse.Namespace) -> int:
         bins=options.bins,
         bin_on=options.bin_on,
         strategy=options.strategy,
-        threshold=options.threshold,
-        max_temperature=options.max_temperature,
-        level=options.level,
         max_rows=options.max_rows,
         once=source.once,
+        **limit_options(options),
     )
+    baseline = None if before is None else Baseline.of(found, before)
     if options.gate:
         options.decided = GATE.get(found.verdict.decision, UNDETERMINED)
+        if baseline is not None and baseline.decision == WORSE and found.verdict.decision != UNSAFE:
+            options.decided = WORSE_THAN_BASELINE
     if options.report:
         from ..report import write_report
 
@@ -53,10 +60,25 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     if options.json:
-        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        more = {} if baseline is None else {"baseline": baseline.to_dict()}
+        print(json.dumps(found.to_dict() | more, indent=2, allow_nan=False))
     else:
         print(_text(found, options))
+        if baseline is not None:
+            print(f"\n{baseline!r}")
     return int(options.decided)
+
+
+def _earlier(path: str) -> Evaluation:
+    """Read the document of an earlier evaluation."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return Evaluation.from_dict(json.load(file))
+    except OSError as error:
+        raise FileError(f"`--baseline` could not be read: {error}.") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        hint = "write it with `safecal evaluate FILE --json > evaluation.json`."
+        raise DocumentError(f"`--baseline` must be a JSON document; {path} is not.\n\nHint: {hint}") from error
 
 
 def _text(found: Evaluation, options: argparse.Namespace) -> str:

@@ -31,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     options = argparse.Namespace(decided=0)  # a gate notes its status there: it holds whatever fails afterwards
     try:
-        build_parser().parse_args(argv, options)
+        words = sys.argv[1:] if argv is None else argv
+        command = next((word for word in words if not word.startswith("-")), None)
+        build_parser(command).parse_args(words, options)
         return int(options.run(options))
     except SystemExit as stop:  # --help, words that cannot be, a request to stop
         return stop.code if isinstance(stop.code, int) else ERROR

@@ -11,9 +11,8 @@ from typing import Any
 from .paper_table2 import add_parser as add_table2
 from .paper_tracking import add_parser as add_tracking
 
-__all__ = ["add_paper", "run"]
+__all__ = ["add_papers", "run"]
 
-_ABOUT = "reproduce the tables and figures of the paper (arXiv 2502.14545)"
 _EXAMPLES = """examples:
   safecal paper table1                          from the draws of the paper: all 99 cells
   safecal paper table1 --seed 7                 other draws, the same process
@@ -33,12 +32,10 @@ Each file of real predictions adds a reliability diagram; its columns are found 
 `safecal evaluate`."""
 
 
-def add_paper(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormatter) -> None:
-    """Add the command to the others; nothing is imported before it runs."""
-    paper = commands.add_parser(
-        "paper", help=_ABOUT, description=f"R{_ABOUT[1:]}.", epilog=_EXAMPLES, formatter_class=formatter
-    )
-    whats = paper.add_subparsers(metavar="WHAT", required=True, title="what")
+def add_papers(parser: argparse.ArgumentParser, formatter: Any = argparse.RawDescriptionHelpFormatter) -> None:
+    """Add what there is to reproduce; nothing is imported before it runs."""
+    parser.epilog = _EXAMPLES
+    whats = parser.add_subparsers(metavar="WHAT", required=True, title="what")
 
     def add(name: str, about: str, action: Callable[[argparse.Namespace], int], epilog: str = "") -> Any:
         about = f"{about[0].upper()}{about[1:]}."

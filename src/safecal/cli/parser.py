@@ -5,9 +5,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from .paper import add_paper
-from .watch_options import WATCH, add_watch_options
-
 __all__ = ["build_parser"]
 
 _ABOUT = "Tell whether a probabilistic model is safe: not over-confident."
@@ -70,60 +67,93 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands.
+
+    Parameters
+    ----------
+    command : str, optional
+        The only one that gets its options: the others are listed, and cannot be parsed. By default all get theirs.
+    """
     parser = _parser("safecal", _ABOUT, _EXAMPLES)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-
-    def add(name: str, about: str, examples: str, module: str) -> argparse.ArgumentParser:
+    for name, (about, fill) in _COMMANDS.items():
         one = commands.add_parser(
-            name, help=about, description=f"{about[0].upper()}{about[1:]}.", epilog=examples, formatter_class=_Formatter
+            name, help=about, description=f"{about[0].upper()}{about[1:]}.", formatter_class=_Formatter
         )
-        one.set_defaults(run=_later(module), command=name)
-        return one
+        if command in (None, name):
+            one.set_defaults(run=_later(name), command=name)
+            fill(one)
+    return parser
 
-    evaluate = add("evaluate", "say whether the model behind a file of predictions is safe", _EVALUATE, "evaluate")
-    evaluate.add_argument("file", help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input")
-    _columns(evaluate)
-    _rows(evaluate)
-    _limits(evaluate)
-    _bins(evaluate)
-    _size(evaluate)
-    _output(evaluate)
 
-    compare = add("compare", "compare two models on the same rows", _COMPARE, "compare")
-    compare.add_argument("a", help="predictions of the first model")
-    compare.add_argument("b", help="predictions of the second")
-    _columns(compare)
-    compare.add_argument("--prob-b", action="append", metavar="COL", help="as --prob, in the second file")
-    compare.add_argument("--logits-b", action="append", metavar="COL", help="as --logits, in the second file")
-    _rows(compare, by=False)
-    compare.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
-    compare.add_argument("--json", action="store_true", help="print a JSON document")
+def _evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EVALUATE
+    parser.add_argument("file", help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input")
+    _columns(parser)
+    _rows(parser)
+    _limits(parser)
+    _bins(parser)
+    _size(parser)
+    _output(parser)
 
-    recalibrate = add("recalibrate", "fit a temperature, or apply one", _RECALIBRATE, "recalibrate")
-    recalibrate.add_argument("file", help="as for `evaluate`")
-    _columns(recalibrate)
-    _rows(recalibrate)
-    _limits(recalibrate)
-    recalibrate.add_argument(
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _COMPARE
+    parser.add_argument("a", help="predictions of the first model")
+    parser.add_argument("b", help="predictions of the second")
+    _columns(parser)
+    parser.add_argument("--prob-b", action="append", metavar="COL", help="as --prob, in the second file")
+    parser.add_argument("--logits-b", action="append", metavar="COL", help="as --logits, in the second file")
+    _rows(parser, by=False)
+    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def _recalibrate(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _RECALIBRATE
+    parser.add_argument("file", help="as for `evaluate`")
+    _columns(parser)
+    _rows(parser)
+    _limits(parser)
+    parser.add_argument(
         "--method", choices=("safe", "likelihood"), default="safe", help="how to choose the temperature (default safe)"
     )
-    recalibrate.add_argument("--alpha", type=float, default=0.05, help="risk of staying over-confident (default 0.05)")
-    recalibrate.add_argument("--save", metavar="FILE", help="write the calibrator as JSON")
-    recalibrate.add_argument("--apply", metavar="FILE", help="apply a saved calibrator instead of fitting one")
-    recalibrate.add_argument("--out", metavar="FILE", help="write all rows with their calibrated probabilities")
-    recalibrate.add_argument("--plot", metavar="FILE", help="draw before and after: .svg, .png or .pdf")
+    parser.add_argument("--alpha", type=float, default=0.05, help="risk of staying over-confident (default 0.05)")
+    parser.add_argument("--save", metavar="FILE", help="write the calibrator as JSON")
+    parser.add_argument("--apply", metavar="FILE", help="apply a saved calibrator instead of fitting one")
+    parser.add_argument("--out", metavar="FILE", help="write all rows with their calibrated probabilities")
+    parser.add_argument("--plot", metavar="FILE", help="draw before and after: .svg, .png or .pdf")
 
-    watch = add("watch", "follow a deployed model, and tell when it becomes over-confident", WATCH, "watch")
-    add_watch_options(watch)
-    _columns(watch)
 
-    demo = add("demo", "simulate a safe and an unsafe model, evaluate both, write a report", "", "demo")
-    demo.add_argument("--report", metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)")
-    add_paper(commands, _Formatter)
-    return parser
+def _watch(parser: argparse.ArgumentParser) -> None:
+    from .watch_options import WATCH, add_watch_options
+
+    parser.epilog = WATCH
+    add_watch_options(parser)
+    _columns(parser)
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--report", metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)")
+
+
+def _paper(parser: argparse.ArgumentParser) -> None:
+    from .paper import add_papers
+
+    add_papers(parser, _Formatter)
+
+
+# What the list of commands says of each, and what adds its options.
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "evaluate": ("say whether the model behind a file of predictions is safe", _evaluate),
+    "compare": ("compare two models on the same rows", _compare),
+    "recalibrate": ("fit a temperature, or apply one", _recalibrate),
+    "watch": ("follow a deployed model, and tell when it becomes over-confident", _watch),
+    "demo": ("simulate a safe and an unsafe model, evaluate both, write a report", _demo),
+    "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),
+}
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -157,11 +187,22 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
 
 def _limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("verdict")
-    group.add_argument("--threshold", type=float, default=0.1, help="largest ECD that is safe, in nat (default 0.1)")
+    numbers = {
+        "--threshold": ("X", 0.1, "largest ECD that is safe on average and in a group, in nat a dimension"),
+        "--max-temperature": ("T", 1.5, "largest temperature that is safe"),
+        "--max-ratio": ("X", 3.0, "most mistakes that are safe, for each one announced"),
+        "--local-threshold": ("X", 0.2, "largest ECD that is safe in a range of the predictions, in nat a dimension"),
+        "--min-share": ("X", 0.05, "smallest share of the rows that is a range"),
+        "--level": ("X", 0.95, "of the intervals"),
+    }
+    for name, (metavar, default, about) in numbers.items():
+        group.add_argument(name, type=float, default=default, metavar=metavar, help=f"{about} (default {default:g})")
     group.add_argument(
-        "--max-temperature", type=float, default=1.5, metavar="T", help="largest temperature that is safe (default 1.5)"
+        "--rule",
+        choices=("everywhere", "average"),
+        default="everywhere",
+        help="`average` judges all rows together and looks at no place: the earlier rule",
     )
-    group.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
 
 
 def _bins(parser: argparse.ArgumentParser) -> None:
@@ -183,4 +224,9 @@ def _output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
     group.add_argument("--report", metavar="FILE", help="write a page that explains everything: one HTML file")
     group.add_argument("--plot", metavar="FILE", help="draw the dashboard: .svg, .png or .pdf")
-    group.add_argument("--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED")
+    group.add_argument(
+        "--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline"
+    )
+    group.add_argument(
+        "--baseline", metavar="JSON", help="an earlier `--json` document: say whether this model is worse than that one"
+    )

@@ -17,6 +17,7 @@ from ..front_door import evaluate_predictions
 from ..recalibrate.recalibration import Recalibration
 from ..recalibrate.temperature import SafeTemperature, Temperature
 from .columns import keys, numbers
+from .limits import limit_options
 from .outputs import check_outputs, frame_bytes, write_plot
 from .reader import Reader
 from .readings import Reading, choose
@@ -51,8 +52,7 @@ def _fitted(source: Source, reading: Reading, options: argparse.Namespace) -> Re
     calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
     calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight, cluster=batch.cluster)
-    limits = {name: getattr(options, name) for name in ("threshold", "max_temperature", "level")}
-    rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.weight, **limits}
+    rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.weight, **limit_options(options)}
     before = evaluate_predictions(batch.predictions, **rest)
     after = evaluate_predictions(_tempered(batch, calibrator, groups), **rest)
     print(_text(calibrator, before, after))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import chain
+from typing import Unpack
 
 import numpy as np
 
@@ -17,12 +18,11 @@ from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..front_door import evaluate_predictions
-from ..limits import Limits
+from ..limits import LimitOptions, Limits
 from ..plan import Plan
 from ..tally import MAX_KEYS, Tally
 from .batch import Batch, join_batches
 from .pairs import in_pairs
-from .quantiles import count
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
 
@@ -38,11 +38,9 @@ def evaluate_batches(
     bins: int | Bins | None = 10,
     bin_on: str | None = None,
     strategy: str = "uniform",
-    threshold: float = 0.1,
-    max_temperature: float = 1.5,
-    level: float = 0.95,
     max_rows: int = MAX_ROWS,
     once: bool = False,
+    **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate rows that come in batches.
 
@@ -57,12 +55,12 @@ def evaluate_batches(
     strategy : {"uniform", "quantile"}, default "uniform"
         Bins of equal width, or of about equally many rows. Beyond ``max_rows`` the edges of the latter are right to a
         millionth of the range.
-    threshold, max_temperature, level : float
-        As in `evaluate`.
     max_rows : int, default 1_000_000
         Rows that are held in memory.
     once : bool, default False
         Whether the batches can be read only once.
+    **limits
+        ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
     Returns
     -------
@@ -82,7 +80,7 @@ def evaluate_batches(
     >>> evaluate_batches(days, once=True).verdict.decision
     'SAFE'
     """
-    limits = Limits(threshold, max_temperature, level)
+    checked = Limits(**limits)
     stream = iter(batches())
     held = _hold(stream, max_rows)
     rest = next(stream, None)
@@ -96,22 +94,22 @@ def evaluate_batches(
             by=whole.by,
             cluster=whole.cluster,
             sample_weight=whole.weight,
-            threshold=threshold,
-            max_temperature=max_temperature,
-            level=level,
+            **limits,
         )
     whole_stream = chain(held, [rest], stream)
     if bins is not None and strategy == "quantile" and not isinstance(bins, Bins):
         if once:
             hint = "save the rows to a file first, or leave out the strategy."
             raise fail(OptionError, "strategy", 'cannot be "quantile" for rows that can be read only once', hint=hint)
+        from .quantiles import count  # here, since most evaluations need none
+
         grid = count(whole_stream, bin_on)
         assert grid is not None
         plan = Plan(*grid.bins(bins))
         whole_stream = chain(batches())
     else:
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
-    return Evaluation.of(tally_batches(whole_stream, plan), limits)
+    return Evaluation.of(tally_batches(whole_stream, plan), checked)
 
 
 def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:

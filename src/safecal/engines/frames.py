@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .._checks.states import one_spread
 from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..evaluation import Evaluation
-from ..limits import Limits
+from ..limits import LimitOptions, Limits
 from ..plan import Plan
 from .arrow import library
 from .columns import Columns
@@ -46,10 +46,8 @@ def evaluate_frame(
     cluster: str | None = None,
     sample_weight: str | None = None,
     clip: float | None = None,
-    threshold: float = 0.1,
-    max_temperature: float = 1.5,
-    level: float = 0.95,
     max_rows: int = 1_000_000,
+    **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate predictions that lie in the columns of a dataframe, of any size.
 
@@ -90,10 +88,10 @@ def evaluate_frame(
         The column of weights.
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``; off by default.
-    threshold, max_temperature, level : float
-        The limits of the verdict and the level of its intervals, as in `evaluate`.
     max_rows : int, default 1_000_000
         Rows that are fetched and held in memory; beyond, their sums are added up.
+    **limits
+        ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
     Returns
     -------
@@ -113,7 +111,7 @@ def evaluate_frame(
     >>> round(result.ecd, 4), result.groups.keys
     (-0.157, (1, 2, None))
     """
-    limits = Limits(threshold, max_temperature, level)
+    checked = Limits(**limits)
     whole_number(max_rows, "max_rows", 0)
     if library(frame) == "narwhals":
         frame = frame.to_native()
@@ -130,10 +128,10 @@ def evaluate_frame(
     try:
         lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile")
         if lazy is not None and rows > max_rows:
-            return express(lazy, columns, rows).evaluate(bins, bin_on, strategy, limits)
+            return express(lazy, columns, rows).evaluate(bins, bin_on, strategy, checked)
         return evaluate_partitions(
             frame, columns, bins=bins, bin_on=bin_on, strategy=strategy, max_rows=max_rows,
-            threshold=threshold, max_temperature=max_temperature, level=level,
+            **limits,
         )  # fmt: skip
     except InputError as error:
         raise _in_words_of_the_frame(error, columns) from error.__cause__

@@ -17,6 +17,7 @@ from .._kernels.compiled import Sums, bernoulli_sums, floats
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
+from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import Cumulants, Partition, Predictions, Spectral
@@ -143,6 +144,9 @@ class Bernoulli(Predictions):
     def gaps(self, rows: Rows) -> FloatArray:
         _, odds = self._odds(rows)
         return np.where((odds.m == 0.0) & (odds.L == 0.0), np.inf, odds.L)[:, None]
+
+    def decimals(self, rows: Rows) -> int:
+        return 0 if self.logits or self.clip is not None else decimals_of(self.values[rows])
 
     def certain(self, rows: Rows) -> int:
         values = self.values[rows]

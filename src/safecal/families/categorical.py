@@ -14,9 +14,11 @@ from .._checks.row_sums import row_sums
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.nodes import node_rows
+from .._kernels.order import confidence_cells
 from .._sums.dependence import Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
+from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
@@ -124,22 +126,27 @@ class Categorical(Predictions):
             return Predictions.scored_with_spectrum(self, rows, weight)  # `super` does not know a class with slots
         scored = self._columns(found, rows)
         w = None if weight is None else block(weight, rows)
-        return scored, w, self._spectral(found.nodes, scored, w)
+        return scored, w, self._spectral(found.nodes, scored, w, found.top)
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         assert isinstance(rows, slice)
         step = self._chunk
         parts = [node_rows(self.gaps(slice(i, min(i + step, rows.stop)))) for i in range(rows.start, rows.stop, step)]
-        return self._spectral(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2), scored, weight)
+        found = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        return self._spectral(found, scored, weight, self.values[rows].argmax(axis=1))
 
-    def _spectral(self, found: FloatArray, scored: Scored, weight: FloatArray | None) -> Spectral:
+    def _spectral(self, found: FloatArray, scored: Scored, weight: FloatArray | None, top: IndexArray) -> Spectral:
         assert scored.surprisal is not None
         assert scored.confidence is not None
         assert scored.correct is not None
         # An outcome as likely as the most likely one is no surprise either.
         above = ~scored.correct & (scored.surprisal > -np.log(scored.confidence) * (1.0 + 1e-9)) & ~scored.impossible
         spectrum = Nodes.of(found, possible_weight(scored, weight), int(above.sum()))
-        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0]))
+        order = confidence_cells(scored.confidence, top, self.classes)
+        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0]), order)
+
+    def decimals(self, rows: Rows) -> int:
+        return 0 if self.logits or self.clip is not None else decimals_of(self.values[rows])
 
     def certain(self, rows: Rows) -> int:
         if not self.infinite or self.clip is not None:

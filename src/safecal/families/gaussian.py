@@ -17,6 +17,7 @@ from .._checks.states import (
     triangular_factor,
 )
 from .._kernels import gaussian as kernel
+from .._kernels.order import spread_cells
 from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
@@ -117,7 +118,9 @@ class Gaussian(Predictions):
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         # The sums say it all: half of NEES is a gamma variable, whatever the covariance.
         half, betas = np.full(len(scored), 0.5 * self.dimension), np.array(NEAR)[:, None]
-        return Spectral(None, lambda: Near(half / betas, half / betas**2))
+        assert scored.entropy is not None
+        order = spread_cells(scored.entropy, self.dimension)
+        return Spectral(None, lambda: Near(half / betas, half / betas**2), order)
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"

@@ -14,6 +14,7 @@ from .._checks.columns import weights, whole_number
 from .._checks.message import fail, show
 from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
+from .._kernels.order import spread_cells
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
@@ -46,10 +47,14 @@ class Cumulants(NamedTuple):
 
 
 class Spectral(NamedTuple):
-    """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for."""
+    """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for.
+
+    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell.
+    """
 
     spectrum: Cells | WeightedCells | Nodes | None
     near: Callable[[], Near] | None
+    order: IndexArray | None = None
 
 
 # beta, one for all rows or one a row -> the cumulants at it
@@ -197,6 +202,21 @@ class Predictions(ABC):
         """
         return 0
 
+    def decimals(self, rows: Rows) -> int:
+        """Tell to how many decimals the probabilities of some rows were rounded.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            Which rows, or their numbers.
+
+        Returns
+        -------
+        int
+            0 where they were not, or where there are none.
+        """
+        return 0
+
     def quick_sums(
         self,
         rows: slice,
@@ -293,13 +313,14 @@ class Predictions(ABC):
         Spectral
             By default the log-partition at fixed nodes, as far as it exists.
         """
+        order = None if scored.entropy is None else spread_cells(scored.entropy, self.dimension)
         if scored.surprisal is None:
-            return Spectral(None, None)
+            return Spectral(None, None, order)
         assert isinstance(rows, slice)
         try:
             partition = self._partition(rows)
         except UnavailableError:
-            return Spectral(None, None)
+            return Spectral(None, None, order)
         found = np.full((len(NODES), 4, len(scored)), np.nan)
         for k, beta in enumerate(NODES):
             try:
@@ -309,7 +330,7 @@ class Predictions(ABC):
         w = possible_weight(scored, weight)
         surprises = len(scored) - int(scored.impossible.sum())
         spectrum = Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False)
-        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]))
+        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]), order)
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
         """Score some rows, and cut out their weights.

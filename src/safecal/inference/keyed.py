@@ -25,7 +25,15 @@ from .results import Interval
 from .skewed import FEW
 from .tails import pearson3_quantiles
 
-__all__ = ["bent", "bounds_by_key", "interval_from_sums", "intervals_from_sums", "intervals_together", "lows_together"]
+__all__ = [
+    "bent",
+    "bounds_by_key",
+    "firm_and_weak_bounds",
+    "interval_from_sums",
+    "intervals_from_sums",
+    "intervals_together",
+    "lows_by_key",
+]
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
 _MANY = 1e6  # expected surprises from which a Poisson law is a normal one
@@ -44,9 +52,14 @@ def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArra
     return low, high
 
 
-def lows_together(sums: FloatArray, level: float) -> FloatArray:
-    """Return the lower ends of `intervals_together` alone, as an array."""
-    alpha = _each(sums, level)
+def firm_and_weak_bounds(sums: FloatArray, alpha: float, weaker: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``; of not too many keys."""
+    keys = _Keys.of(sums, alpha)
+    return keys.low(), keys.high(), keys.at(weaker).low()
+
+
+def lows_by_key(sums: FloatArray, alpha: float) -> FloatArray:
+    """Return the lower bounds of `bounds_by_key` alone."""
     low = np.empty(len(sums))
     for rows in _blocks(len(sums)):
         low[rows] = _Keys.of(sums[rows], alpha).low()
@@ -123,13 +136,16 @@ class _Keys(NamedTuple):
             # Not over second**1.5, which is 0 for spreads that a float can still hold.
             skew = np.where(error > 0.0, third / second / np.sqrt(second), 0.0)
             least = np.where(np.isnan(column("sum_predicted")), np.nan, -column("sum_entropy") / weight)
-        few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
-        t = -special.stdtrit(np.maximum(few - 1.0, 1.0), alpha)[place]
+        t = _t_quantile(n, alpha)
         impossible = column("weight_impossible") > 0.0
         ecd = np.where(impossible, math.inf, mean)
         variance, numerical = column("sum_varentropy_weight2"), column("sum_numerical_variance_weight2")
         cumulant = column("sum_third_cumulant_weight3")
         return cls(alpha, n, weight, impossible, ecd, error, skew, t, excess, variance, numerical, cumulant, least)
+
+    def at(self, alpha: float) -> "_Keys":
+        """Return the same keys at another level."""
+        return self._replace(alpha=alpha, t=_t_quantile(self.n, alpha))
 
     def low(self) -> FloatArray:
         """Return the lower bounds."""
@@ -180,6 +196,11 @@ class _Keys(NamedTuple):
         cases = [self.n == 0.0, self.impossible, self.error == 0.0]
         words = ["no rows", "an impossible outcome happened", "no spread, from sums"]
         return np.select(cases, words, "skewness-corrected t, from sums")
+
+
+def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
+    few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
+    return np.asarray(-special.stdtrit(np.maximum(few - 1.0, 1.0), alpha)[place])
 
 
 def bent(g: FloatArray, skew: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy import fft, special
+from scipy import special
 
 from .._sums.cells import Points
 from .._types import AnyArray, BoolArray, FloatArray
@@ -172,6 +172,8 @@ def _mass(grid: _Grid, beta: float, tilt: float) -> FloatArray:
     if grid.smooth is not None:
         log = log + _cumulants(grid.smooth, grid.smooth.odds(beta, tilt), grid.step)
     start = round(float(part.n[turned] @ place[turned]))
+    from scipy import fft  # here, since most evaluations need none
+
     mass: FloatArray = np.roll(fft.irfft(np.exp(log), _SIZE), start - (round(grid.seen) - grid.below))
     return mass
 
@@ -185,6 +187,8 @@ def _series(place: FloatArray, small: FloatArray, n: FloatArray) -> AnyArray:
     power = np.arange(1, len(which) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
     value = n[which] * np.exp(power * small[which]) / np.where(power % 2 == 1, power, -power)
     index = power * place.astype(np.int64)[which] % _SIZE
+    from scipy import fft  # here, since most evaluations need none
+
     log: AnyArray = fft.rfft(np.bincount(index, weights=value, minlength=_SIZE))
     turn = np.exp((-2j * np.pi / _SIZE) * np.arange(_SIZE))
     for j in np.flatnonzero(~quick).tolist():

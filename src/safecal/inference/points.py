@@ -52,17 +52,24 @@ class PointsLaw(Law):
         far = points.L > _FARTHEST
         clipped = bool((far & points.wrong).any())
         near = points.wrong | ~far
-        L, w = np.minimum(points.L[near], _FARTHEST), points.w[near] / unit
-        points = Points(L, w, points.n[near], points.wrong[near], points.positive[near])
+        points = points.take(near)
+        points = points._replace(L=np.minimum(points.L, _FARTHEST), w=points.w / unit)
         self.points = points
         self.weighted = not bool((points.w == 1.0).all())
         self._nw = points.n * points.w
+        self._tilts: dict[float, Tilt] = {}  # the same betas are asked for again and again
         one = self.at(1.0)
         surprised = points.wrong & (points.L > 0.0)
         seen = float(self._nw[surprised] @ points.L[surprised]) if clipped else excess / unit + one.mean
         super().__init__(max(seen, 1e-300) if surprised.any() else 0.0, mass / unit, one, unit)
 
     def at(self, beta: float) -> Tilt:
+        found = self._tilts.get(beta)
+        if found is None:
+            found = self._tilts[beta] = self._at(beta)
+        return found
+
+    def _at(self, beta: float) -> Tilt:
         L, w = self.points.L, self.points.w
         x = beta * L
         t = np.exp(-np.abs(x))
@@ -144,6 +151,8 @@ class PointsLaw(Law):
     @cached_property
     def _root(self) -> tuple[float, Tilt]:
         """The beta at which the sum seen is the one expected, below 0 where that is so, and the sums there."""
+        if 0.0 < self.beta < math.inf:
+            return self.beta, self.at(self.beta)
         if self.seen >= self.at(SMALLEST).mean:
             low, high = 0.0, -1.0
             while self.at(high).mean < self.seen and high > -LARGEST:

@@ -92,7 +92,7 @@ class ContributionDisplay(Display):
         weight = counts.sum() or 1.0
         share = np.concatenate([[0.0], np.cumsum(counts[full]) / weight])
         total = np.concatenate([[0.0], np.cumsum(sums[full]) / weight])
-        limit = evaluation.threshold * evaluation.dimension
+        limit = evaluation.verdict.allowed
         worst = histogram.worst_share(_WORST) if evaluation.n >= 1.0 / _WORST else math.nan
         return cls(share, total, worst, limit, evaluation.summary.n_impossible).plot(ax=ax)
 

@@ -97,7 +97,7 @@ class ECDDisplay(Display):
         ECDDisplay
             The display, drawn.
         """
-        limit = checked(evaluation).threshold * evaluation.dimension
+        limit = checked(evaluation).verdict.allowed
         s, table, level = evaluation.summary, evaluation.bins or Table.of_summaries("", (), ()), evaluation.level
         rows = _rows(table, level)
         return cls(*rows, evaluation.interval, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)

@@ -101,7 +101,7 @@ class GroupsDisplay(Display):
         table = checked(evaluation).groups
         if table is None:
             raise fail(OptionError, "evaluation", "must have groups", hint="evaluate with `by=` a column of groups.")
-        return cls._of(table, evaluation.threshold * evaluation.dimension, evaluation.level).plot(ax=ax, most=most)
+        return cls._of(table, evaluation.verdict.allowed, evaluation.level).plot(ax=ax, most=most)
 
     @classmethod
     def from_predictions(

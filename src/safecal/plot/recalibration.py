@@ -160,7 +160,7 @@ class RecalibrationDisplay:
 
     def _ecd(self, ax: Axes) -> None:
         intervals = (self.before.interval, self.after.interval)
-        limit = self.after.threshold * self.after.dimension
+        limit = self.after.verdict.allowed
         draw_zero(ax, limit)
         ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.after.level)} intervals")
         ends = linear_range(intervals, limit)

@@ -81,7 +81,7 @@ class Findings:
     def of(cls, evaluation: Evaluation) -> Self:
         """Look at an evaluation."""
         verdict = evaluation.verdict
-        limit = verdict.threshold * evaluation.dimension
+        limit = verdict.allowed
         bins = None if evaluation.bins is None else coarser(evaluation.bins)
         in_bins, in_groups = (_rungs(table, verdict.level, limit) for table in (bins, evaluation.groups))
         in_groups.sort(key=lambda rung: math.inf if math.isnan(rung.ecd.value) else -rung.ecd.value)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from ..certainty import clip_for
 from ..evaluation import Evaluation
-from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict, on_average
+from ..places import Place
+from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from .markup import Markup, element, join, shortened
 from .numbers import grouped, percent, plain, rows, shown, together
 
@@ -44,13 +45,13 @@ def headline(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say the decision as one would say it aloud."""
     if verdict.n_impossible:
         return "It called impossible what happened"
-    headlines = _LOCAL_HEADLINES if _in_places(evaluation, verdict) else _HEADLINES
+    headlines = _LOCAL_HEADLINES if _in_places(verdict) else _HEADLINES
     return headlines[verdict.decision]
 
 
-def _in_places(evaluation: Evaluation, verdict: Verdict) -> bool:
-    """Tell whether bins or groups decide, and not the averages."""
-    return bool(verdict.unsafe_in) and on_average(verdict, evaluation.dimension) != UNSAFE
+def _in_places(verdict: Verdict) -> bool:
+    """Tell whether places decide, and not the averages."""
+    return bool(verdict.where) and verdict.on_average != UNSAFE
 
 
 def kind(evaluation: Evaluation) -> str:
@@ -88,8 +89,8 @@ def temperature_in_words(family: str, value: float, method: str = "") -> str:
 
 def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     """Say in a few sentences what was found."""
-    if _in_places(evaluation, verdict) and not verdict.n_impossible:
-        said = _local(evaluation, verdict)
+    if _in_places(verdict) and not verdict.n_impossible:
+        said = _local(verdict)
     else:
         said = {SAFE: _safe, UNSAFE: _unsafe, UNDETERMINED: _undetermined}[verdict.decision](evaluation, verdict)
     if verdict.uninformative:
@@ -100,17 +101,17 @@ def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     return said
 
 
-def _local(evaluation: Evaluation, verdict: Verdict) -> list[str]:
-    count = len(verdict.unsafe_in)
-    some = "One bin or group is" if count == 1 else f"{count} bins or groups are"
-    said = (
-        f"{some} over-confident beyond the limit. Who acts on the model's word there is wrong more often than it says."
-    )
-    if on_average(verdict, evaluation.dimension) == SAFE:
-        said = (
-            f"Over all rows together its confidence is within the limits; people meet it in one place at a time. {said}"
-        )
-    return [said]
+def _local(verdict: Verdict) -> list[str]:
+    said = []
+    if verdict.on_average == SAFE:
+        said.append("On average its confidence is right; people meet it in one place at a time.")
+    worst = verdict.where[0]
+    said.append(f"{sentence(worst.where)} ({rows(worst.n)}).")
+    if verdict.decision == UNSAFE:
+        said.append("Who acts on the model's word there is wrong more often than it says.")
+    else:
+        said.append("That may be chance, or it may not: these rows do not tell.")
+    return said
 
 
 def _safe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
@@ -157,14 +158,14 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     steps: list[Step] = []
     if verdict.n_impossible:
         steps += _for_impossible()
-    elif _in_places(evaluation, verdict):
+    elif _in_places(verdict):
         steps += _for_places(verdict)
     elif verdict.decision == UNSAFE:
         steps += _for_unsafe(evaluation)
     elif verdict.decision == UNDETERMINED:
         steps += _for_undetermined(evaluation, verdict)
-    if verdict.unsafe_in and not _in_places(evaluation, verdict):
-        steps.append(("Look where it is worst.", _places(verdict.unsafe_in)))
+    if verdict.where and not _in_places(verdict):
+        steps.append(("Look where it is worst.", _places(verdict.where)))
     if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
         share = percent(verdict.worst_share)
         why = f"The most surprising 1 % of the rows hold {share} of all excess above 0: wrong labels, or another kind?"
@@ -186,7 +187,7 @@ def _for_impossible() -> list[Step]:
 
 
 def _for_places(verdict: Verdict) -> list[Step]:
-    steps: list[Step] = [("Look there first.", _places(verdict.unsafe_in))]
+    steps: list[Step] = [("Look there first.", _places(verdict.where))]
     if verdict.decision == UNSAFE:
         lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
         steps.append(("Do not act on its confidence there.", lets))
@@ -244,11 +245,13 @@ def _for_safe(verdict: Verdict) -> list[Step]:
     return steps
 
 
-def _places(names: Sequence[str]) -> Markup:
-    listed = [element("strong", element("bdi", shortened(name, 60))) for name in names[:_NAMED]]
-    rest = len(names) - _NAMED
+def _places(places: Sequence[Place]) -> Markup:
+    shown = [place for place in places if place.shown] or places
+    start = "Over-confident beyond the limit: " if shown[0].shown else "Suspected: "
+    listed = [element("strong", element("bdi", shortened(place.name, 60))) for place in shown[:_NAMED]]
+    rest = len(shown) - _NAMED
     more = f" and {rest} more, in the tables below." if rest > 0 else "."
-    return join(["Over-confident beyond the limit: ", join(listed, ", "), more])
+    return join([start, join(listed, ", "), more])
 
 
 def _rounded(count: int) -> int:

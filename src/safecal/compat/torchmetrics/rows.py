@@ -27,6 +27,7 @@ class Gaps(NamedTuple):
 
     gaps: Any  # of log-probability below the likeliest class, (n, K); infinite for that class itself
     surprised: Any  # whether the outcome was less likely than another, (n,)
+    top: Any  # the likeliest class, (n,)
 
 
 class Columns(NamedTuple):
@@ -113,7 +114,7 @@ def class_logits(values: Any, y: Any) -> Columns:
 def _more(gaps: Any, top: Any, correct: Any, surprisal: Any, log_top: Any) -> Gaps:
     # An outcome as likely as the most likely one is no surprise.
     surprised = ~correct & (surprisal > -log_top * (1.0 + 1e-9))
-    return Gaps(gaps.scatter(-1, top[:, None], float("inf")), surprised)
+    return Gaps(gaps.scatter(-1, top[:, None], float("inf")), surprised, top)
 
 
 FORMS: dict[tuple[str, bool], Callable[[Any, Any], Columns]] = {

@@ -3,12 +3,13 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy import special
 
 from ..._checks.message import fail, show
+from ..._sums.cells import Cells
 from ..._types import FloatArray
 from ...bins import Bins
 from ...engines.torch.tensors import load_torch
@@ -22,13 +23,13 @@ from ...errors import (
     SafecalError,
 )
 from ...evaluation import Evaluation
-from ...limits import Limits
+from ...limits import LimitOptions, Limits
 from ...summary import Summary
 from ...table import Table, bin_keys
 from ...tally import Tally
 from .checks import refuse
 from .rows import FORMS
-from .sums import Rulers, add_rows, certain, metrics, rows_at_once, shapes, spectrum, summary_columns
+from .sums import Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns
 
 try:
     from torchmetrics import Metric
@@ -83,7 +84,7 @@ class Calibration(Metric):  # type: ignore[misc]
         torch = load_torch()
         home = _home(torch, self.device)
         self._rulers = Rulers.of(self.bins.edges, home)
-        for name, shape in shapes(self.family, len(self.bins)).items():
+        for name, shape in shapes(self.family, len(self.bins), self.classes).items():
             self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=home), dist_reduce_fx="sum")
 
     @abstractmethod
@@ -247,27 +248,29 @@ class Calibration(Metric):  # type: ignore[misc]
             bins=table,
             spectrum=found,
             spread=spread,
+            ordered=ordered(states),
+            top=Cells(states["top"]) if "top" in states else None,
             n_certain=certain(states["sums"]),
         )
 
-    def evaluation(self, *, threshold: float = 0.1, max_temperature: float = 1.5, level: float = 0.95) -> Evaluation:
+    def evaluation(self, **limits: Unpack[LimitOptions]) -> Evaluation:
         """Return everything about the rows of all processes; call it in each of them.
 
         Parameters
         ----------
-        threshold, max_temperature, level : float
-            As in `safecal.evaluate`.
+        **limits
+            ``threshold``, ``max_temperature``, ``level`` and the other limits of `safecal.evaluate`.
 
         Returns
         -------
         Evaluation
-            That of `safecal.evaluate` on all rows; for more than two classes ``reliability`` is None.
+            That of `safecal.evaluate` on all rows.
         """
-        limits = Limits(threshold, max_temperature, level)
+        checked = Limits(**limits)
         tally = self.tally()
         if tally.n == 0:
             raise fail(EmptyError, "metric", "must have seen at least one row", got="none", hint="call `update` first.")
-        return Evaluation.of(tally, limits)
+        return Evaluation.of(tally, checked)
 
 
 def _sizes(states: dict[str, Any]) -> dict[str, Any]:

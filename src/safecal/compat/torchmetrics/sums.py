@@ -6,12 +6,14 @@ import numpy as np
 
 from ..._kernels.cells import CELLS, CENTRES, LOWEST
 from ..._kernels.nodes import NODES
+from ..._kernels.order import BY_CLASS, CONFIDENCE_STEPS, CONFIDENCES, HAIR
 from ..._sums.cells import Cells
 from ..._sums.nodes import Nodes
 from ..._types import FloatArray
 from ...engines.torch.tensors import block_rows, load_torch
 from ...histogram import CELLS as SPREAD_CELLS
 from ...histogram import QUICK_CELLS, Histogram
+from ...ordered import Ordered
 from ...summary import completed
 from .rows import Columns, Gaps, Odds
 
@@ -21,6 +23,7 @@ __all__ = [
     "add_rows",
     "certain",
     "metrics",
+    "ordered",
     "rows_at_once",
     "shapes",
     "spectrum",
@@ -60,12 +63,14 @@ class Rulers(NamedTuple):
         return type(self)(*(ends.to(device) for ends in self))
 
 
-def shapes(family: str, bins: int) -> dict[str, tuple[int, ...]]:
+def shapes(family: str, bins: int, classes: int) -> dict[str, tuple[int, ...]]:
     """Return the states of a metric by their names: sums by bin, then what a test, a temperature and bounds need."""
     by_bin = {"sums": (bins, len(NAMES))}
     if family == "bernoulli":
         return by_bin | {"cells": (CELLS, 2, 2, 4)}
-    return by_bin | {"nodes": (len(NODES), 4), "surprises": (), "spread": (SPREAD_CELLS, 2)}
+    cells = CONFIDENCES * (classes if classes <= BY_CLASS else 1)
+    ordered = {"ordered": (cells, len(NAMES)), "top": (CELLS, 2, 2, 4)}
+    return by_bin | {"nodes": (len(NODES), 4), "surprises": (), "spread": (SPREAD_CELLS, 2)} | ordered
 
 
 def rows_at_once(values: Any) -> int:
@@ -92,6 +97,8 @@ def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
         "nodes": _node_sums(columns.more, possible),
         "surprises": (columns.more.surprised & possible).sum(dtype=torch.float64),
         "spread": _by_key([possible, e], _spread_cells(torch, e), SPREAD_CELLS),
+        "ordered": _by_key(parts, *_order_cells(columns)),
+        "top": _top_cells(columns, counted, rulers.centres),
     }
 
 
@@ -104,6 +111,15 @@ def _odds_cells(odds: Odds, inside: Any, wrong: Any, centres: Any) -> Any:
     square = torch.where(cell == CELLS - 1, 0.0, d)  # squares of the last cell may overflow
     parts = [inside, d, square * square, square * square * square]
     return _by_key(parts, 4 * cell + 2 * wrong + odds.positive, 4 * CELLS).reshape(CELLS, 2, 2, 4)
+
+
+def _top_cells(columns: Columns, counted: Any, centres: Any) -> Any:
+    """Sum rows of K classes by the log-odds of their likeliest class, as `top_moments` does."""
+    positive = columns.confidence >= 0.5
+    log_odds = (columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()).abs()
+    inside = counted & log_odds.isfinite()
+    wrong = positive != columns.correct
+    return _odds_cells(Odds(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
 
 
 def _node_sums(more: Gaps, possible: Any) -> Any:
@@ -138,6 +154,16 @@ def _spread_cells(torch: Any, excess: Any) -> Any:
     bits = excess.view(torch.int64)
     step = (((bits & _MAGNITUDE) >> 49) - first).clamp(0, side)
     return side + torch.where(bits < 0, -step, step)
+
+
+def _order_cells(columns: Columns) -> tuple[Any, int]:
+    """Number the cells as `confidence_cells` does, and say how many there are."""
+    assert isinstance(columns.more, Gaps)
+    odds = columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()
+    cell = ((CONFIDENCE_STEPS * odds + HAIR).floor() + CONFIDENCES // 2).clamp(0, CONFIDENCES - 1)
+    cell = cell.nan_to_num().long()  # rows without an answer are not counted, or refused
+    classes = columns.more.gaps.shape[1]
+    return (cell, CONFIDENCES) if classes > BY_CLASS else (columns.more.top * CONFIDENCES + cell, classes * CONFIDENCES)
 
 
 def _by_key(parts: list[Any], index: Any, size: int) -> Any:
@@ -179,6 +205,14 @@ def summary_columns(sums: FloatArray) -> FloatArray:
 def certain(sums: FloatArray) -> int:
     """Return how many rows gave some class a probability of exactly 0."""
     return int(sums[:, _AT["n_certain"]].sum())
+
+
+def ordered(states: dict[str, FloatArray]) -> Ordered | None:
+    """Return the sums by cell of K classes in the order of their confidence."""
+    if "ordered" not in states:
+        return None
+    used = np.flatnonzero(states["ordered"][:, _AT["n"]])
+    return Ordered("confidence", used, summary_columns(states["ordered"][used]))
 
 
 def spectrum(states: dict[str, FloatArray]) -> tuple[Cells | Nodes, Histogram | None]:

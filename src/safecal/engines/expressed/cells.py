@@ -9,12 +9,13 @@ from typing import Any
 
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.cells import LOWEST
+from ..._kernels.order import HAIR, SPREAD_START, SPREAD_STEPS, SPREADS
 from ...bins import Bins
 from ...histogram import CELLS
 from ..libraries import narwhals
 
 __all__ = ["MOMENTS", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "histogram_cell", "odds_cell", "outside",
-           "weighted_cell"]  # fmt: skip
+           "spread_cell", "weighted_cell"]  # fmt: skip
 
 _SIDE = (CELLS - 1) // 2  # cells of one side of the histogram, eight to the octave
 _FIRST = float(LOWEST[1])  # log-odds below it share a cell
@@ -88,6 +89,13 @@ def histogram_cell(frame: Any) -> Any:
     number = nw.when(size >= least).then(161.0 + 8.0 * nw.col("octave") + nw.col("step")).otherwise(nw.lit(0.0))
     sign = nw.when(nw.col("excess") < 0.0).then(nw.lit(-1.0)).otherwise(nw.lit(1.0))
     return frame.with_columns(cell=_SIDE + sign * number)
+
+
+def spread_cell(frame: Any) -> Any:
+    """Put the cell of the spread, as `Ordered` has it, beside that of the histogram, in one number."""
+    nw = narwhals()
+    place = ((nw.col("entropy") - SPREAD_START) * SPREAD_STEPS + HAIR).floor().cast(nw.Float64) + SPREADS // 2
+    return frame.with_columns(cell=nw.col("cell") * float(SPREADS) + place.clip(0.0, SPREADS - 1.0))
 
 
 def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from ..._checks.columns import cluster_codes, group_codes, whole_number
 from ..._checks.message import fail
 from ..._kernels.cells import CELLS as ODDS_CELLS
+from ..._kernels.order import SPREADS
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.clusters import Clusters
 from ..._sums.dependence import added_by
@@ -28,6 +29,7 @@ from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
 from ...histogram import CELLS, Histogram
 from ...limits import Limits
+from ...ordered import Ordered
 from ...plan import Plan
 from ...summary import added_up, completed
 from ...table import Table, bin_keys
@@ -91,7 +93,8 @@ class Expressed:
             groups=self._groups(),
             clusters=self._clusters(),
             spectrum=self._spectrum(main, cell) if self.classes else None,
-            spread=None if self.classes else self._spread(main, cell),
+            spread=None if self.classes else self._spread(main, cell // SPREADS),
+            ordered=None if self.classes else self._ordered(main, cell % SPREADS),
             n_certain=int(main["n_certain"].sum()),
             pairs=self._pairs(),
         )
@@ -111,7 +114,7 @@ class Expressed:
                 rows = rows.with_columns(outside=cells.outside(nw.col("binned"), bins))
                 names.append("outside")
         if not self.classes:
-            rows, size = cells.histogram_cell(rows), CELLS
+            rows, size = cells.spread_cell(cells.histogram_cell(rows)), CELLS * SPREADS
         elif self.weighted:
             rows, size = cells.weighted_cell(rows)
             names += cells.WEIGHTED_MOMENTS
@@ -179,6 +182,10 @@ class Expressed:
         possible = main["weight"] - main["weight_impossible"] if self.weighted else main["n"] - main["n_impossible"]
         columns = (possible, main["sum_excess"])
         return Histogram.of(np.stack([np.bincount(cell, weights=x, minlength=CELLS) for x in columns], axis=1))
+
+    def _ordered(self, main: dict[str, AnyArray], cell: AnyArray) -> Ordered:
+        keys, index = np.unique(cell, return_inverse=True)
+        return Ordered("spread", keys, self._sums(main, index, len(keys)))
 
     def _sums(self, table: dict[str, AnyArray], codes: AnyArray, size: int) -> FloatArray:
         """Return the sums of summaries by key."""

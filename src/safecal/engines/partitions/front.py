@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import ExitStack, closing
-from typing import Any
+from typing import Any, Unpack
 
 from ..._checks.message import fail
 from ...bins import Bins
@@ -13,7 +13,7 @@ from ...families.categorical import categorical
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
 from ...front_door import evaluate_predictions
-from ...limits import Limits
+from ...limits import LimitOptions, Limits
 from ...plan import Plan
 from ...tally import Tally
 from .. import batches
@@ -36,10 +36,8 @@ def evaluate_partitions(
     bins: int | Bins | str | None = "auto",
     bin_on: str | None = None,
     strategy: str = "uniform",
-    threshold: float = 0.1,
-    max_temperature: float = 1.5,
-    level: float = 0.95,
     max_rows: int = 1_000_000,
+    **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate the rows of a frame, a batch or a partition at a time.
 
@@ -58,10 +56,10 @@ def evaluate_partitions(
         What rows are binned on.
     strategy : {"uniform", "quantile"}, default "uniform"
         Bins of equal width, or of about equally many rows.
-    threshold, max_temperature, level : float
-        As in `evaluate`.
     max_rows : int, default 1_000_000
         Rows that are fetched and held in memory; beyond, their sums are added up.
+    **limits
+        ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
     Returns
     -------
@@ -77,10 +75,10 @@ def evaluate_partitions(
     >>> round(evaluate_partitions(table, Columns("kind", ("p",), "y_prob")).ecd, 4)
     -0.3445
     """
-    limits = Limits(threshold, max_temperature, level)
+    checked = Limits(**limits)
     bins = Plan.wanted(bins, columns.form != "gaussian", bin_on, strategy)
     options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy}
-    options |= {"threshold": threshold, "max_temperature": max_temperature, "level": level}
+    options |= limits
     cluster = _cluster(frame)
     if cluster is None:
         with ExitStack() as streams:
@@ -99,7 +97,7 @@ def evaluate_partitions(
     plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
     tally = cluster.answer(Task(columns, plan)).found
     assert isinstance(tally, Tally)
-    return Evaluation.of(tally, limits)
+    return Evaluation.of(tally, checked)
 
 
 def fetch(frame: Any, columns: Columns) -> Batch:

@@ -1,0 +1,269 @@
+"""No worse than the last release: an evaluation beside an earlier one, of the same model or of its predecessor.
+
+The two may be of different rows. Each difference has an interval that takes them as independent; if both releases saw
+the same rows, the intervals are wider than they need be.
+"""
+
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from . import documents
+from ._checks.message import fail
+from ._types import FloatArray
+from .errors import InputError
+from .evaluation import Evaluation
+from .inference.keyed import bounds_by_key
+from .inference.mistakes import Mistakes
+from .inference.results import Interval
+from .places import Place
+from .summary import COLUMN
+from .tally import Tally
+
+__all__ = ["NOT_WORSE", "UNCLEAR", "WORSE", "Baseline", "Change"]
+
+WORSE, NOT_WORSE, UNCLEAR = "WORSE", "NOT WORSE", "UNCLEAR"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One number, before and now.
+
+    Attributes
+    ----------
+    name : str
+        What it is: ``"ECD"``, ``"temperature"``, ``"mistakes"`` or the name of a place.
+    before, now : float
+        Its value in each evaluation.
+    change : Interval
+        By how much it rose: a difference in nats, a factor for temperatures and ratios of mistakes.
+    margin : float
+        How much of a rise is no worse.
+    factor : bool
+        Whether the change is a factor, not a difference.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> before = safecal.evaluate([1, 0, 1, 1] * 200, [0.8, 0.3, 0.7, 0.6] * 200)
+    >>> now = safecal.evaluate([1, 0, 1, 1] * 200, [0.9, 0.2, 0.9, 0.7] * 200)
+    >>> [change.name for change in safecal.Baseline.of(now, before).changes]
+    ['ECD', 'temperature', 'mistakes']
+    """
+
+    name: str
+    before: float
+    now: float
+    change: Interval
+    margin: float
+    factor: bool
+
+    @property
+    def decision(self) -> str:
+        """``"WORSE"``, ``"NOT WORSE"`` or ``"UNCLEAR"``."""
+        nothing = 1.0 if self.factor else 0.0
+        if self.change.low > nothing:
+            return WORSE
+        return NOT_WORSE if self.change.high <= self.margin else UNCLEAR
+
+    def __str__(self) -> str:
+        rose = "times" if self.factor else "nat"
+        ends = f"{self.change.low:.3g} to {self.change.high:.3g}"
+        return f"{self.name}: {self.before:.3g} before, {self.now:.3g} now ({ends} {rose}): {self.decision.lower()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        numbers = {name: documents.number(getattr(self, name)) for name in ("before", "now", "margin")}
+        content = {"name": self.name, **numbers, "change": self.change.to_dict(), "factor": self.factor}
+        return documents.document("change", {**content, "decision": self.decision})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("change", document, cls.__slots__)
+        before, now, margin = (
+            math.nan if content[name] is None else float(content[name]) for name in ("before", "now", "margin")
+        )
+        return cls(content["name"], before, now, Interval.from_dict(content["change"]), margin, bool(content["factor"]))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An evaluation beside an earlier one.
+
+    WORSE when a number rose beyond doubt; NOT WORSE when every rise is within its margin, half of what the limits
+    allow; UNCLEAR otherwise. All intervals hold together.
+
+    Attributes
+    ----------
+    changes : tuple of Change
+        ECD, the temperature and the mistakes of all rows, and ECD in the places that are worst now.
+    level : float
+        Level at which all intervals hold together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, 4000)
+    >>> y_true = rng.random(4000) < 1 / (1 + np.exp(-z))
+    >>> before, now = safecal.evaluate(y_true, logits=z), safecal.evaluate(y_true, logits=1.4 * z)
+    >>> safecal.Baseline.of(now, before).decision
+    'WORSE'
+    """
+
+    changes: tuple[Change, ...]
+    level: float
+
+    @classmethod
+    def of(cls, now: Evaluation, before: Evaluation) -> Self:
+        """Compare two evaluations.
+
+        Parameters
+        ----------
+        now, before : Evaluation
+            Of the same family, and of as many classes or dimensions.
+
+        Returns
+        -------
+        Baseline
+            What changed.
+        """
+        _same_kind(now.tally, before.tally)
+        limits = now.limits
+        places = [place for place in now.verdict.where if place.shown][:3]
+        count = 3 + len(places)
+        level = 1.0 - (1.0 - limits.level) / count
+        a, b = now.bounds, before.bounds
+        changes = [
+            _difference("ECD", a.interval(level), b.interval(level), 0.5 * now.verdict.allowed),
+            _ratio("temperature", a.temperature(level), b.temperature(level), math.sqrt(limits.max_temperature)),
+        ]
+        made, earlier = now.mistakes, before.mistakes
+        if made is not None and earlier is not None:
+            ratios = (_at(now, level), _at(before, level))
+            changes.append(_ratio("mistakes", *ratios, math.sqrt(limits.max_ratio)))
+        for place in places:
+            found = _in_place(place, before.tally, level)
+            if found is not None:
+                changes.append(found)
+        return cls(tuple(changes), limits.level)
+
+    @property
+    def decision(self) -> str:
+        """``"WORSE"``, ``"NOT WORSE"`` or ``"UNCLEAR"``."""
+        found = {change.decision for change in self.changes}
+        return WORSE if WORSE in found else UNCLEAR if UNCLEAR in found else NOT_WORSE
+
+    @property
+    def reason(self) -> str:
+        """Why, in a sentence."""
+        named = [str(change) for change in self.changes if change.decision == self.decision]
+        start = {
+            WORSE: "it is more over-confident than before",
+            NOT_WORSE: "nothing rose by more than half of what is allowed",
+            UNCLEAR: "the data cannot tell whether it is worse than before",
+        }[self.decision]
+        return f"{start}: {'; '.join(named)}. The intervals hold together at {100 * self.level:g} % confidence."
+
+    def __str__(self) -> str:
+        return f"{self.decision} than the baseline: {self.reason}"
+
+    def __repr__(self) -> str:
+        return textwrap.fill(str(self), 78, break_long_words=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        content = {"decision": self.decision, "reason": self.reason, "level": self.level}
+        return documents.document("baseline", {**content, "changes": [change.to_dict() for change in self.changes]})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("baseline", document, ("changes", "level"))
+        return cls(tuple(Change.from_dict(change) for change in content["changes"]), float(content["level"]))
+
+
+def _same_kind(now: Tally, before: Tally) -> None:
+    for name in ("family", "dimension", "most_entropy"):
+        a, b = getattr(now, name), getattr(before, name)
+        if a != b:
+            raise fail(
+                InputError, "baseline", f"must be of the same kind; its `{name}` is {b!r}", got=f"{a!r} now",
+                hint="compare evaluations of the same family, and of as many classes or dimensions.",
+            )  # fmt: skip
+
+
+def _at(evaluation: Evaluation, level: float) -> Interval:
+    found = Mistakes.of(evaluation.tally, level)
+    assert found is not None
+    return found.ratio
+
+
+def _difference(name: str, now: Interval, before: Interval, margin: float) -> Change:
+    """Take two independent intervals apart: the squares of their arms add up (MOVER)."""
+    value = now.value - before.value if now.value != before.value else 0.0
+    low = value - _arm(now.value - now.low, before.high - before.value)
+    high = value + _arm(now.high - now.value, before.value - before.low)
+    interval = Interval(value, low, high, now.level, "arms of both intervals")
+    return Change(name, before.value, now.value, interval, margin, False)
+
+
+def _arm(a: float, b: float) -> float:
+    return math.inf if math.isnan(a) or math.isnan(b) else math.hypot(a, b)
+
+
+def _ratio(name: str, now: Interval, before: Interval, margin: float) -> Change:
+    found = _difference(name, _logarithms(now), _logarithms(before), math.log(margin))
+    value, low, high = (_factor(x) for x in (found.change.value, found.change.low, found.change.high))
+    return Change(
+        name, before.value, now.value, Interval(value, low, high, now.level, found.change.method), margin, True
+    )
+
+
+def _logarithms(interval: Interval) -> Interval:
+    value, low, high = (
+        math.nan if math.isnan(x) else -math.inf if x <= 0.0 else math.log(x)
+        for x in (interval.value, interval.low, interval.high)
+    )
+    return Interval(value, low, high, interval.level, interval.method)
+
+
+def _factor(x: float) -> float:
+    return math.inf if x > 700.0 else math.exp(x)
+
+
+def _in_place(place: Place, before: Tally, level: float) -> Change | None:
+    """Compare the ECD of a place; None where the baseline has no such place."""
+    row = _rows_of(place, before)
+    if row is None or row[0] == 0.0:
+        return None
+    low, high = bounds_by_key(row[None, :], 0.5 * (1.0 - level))
+    ecd = float(row[COLUMN["sum_excess"]] / row[COLUMN["weight"]])
+    # The place was chosen among many because it is bad now: so its bounds are those that hold for all of them.
+    return _difference(
+        place.name, place.ecd, Interval(ecd, float(low[0]), float(high[0]), level, ""), 0.5 * place.limit
+    )
+
+
+def _rows_of(place: Place, tally: Tally) -> FloatArray | None:
+    """Return the sums of a place."""
+    if place.type == "group":
+        groups = tally.groups
+        if groups is None:
+            return None
+        names = [k for k in range(len(groups)) if f"{groups.name} {groups.label(k)}" == place.name]
+        return groups.sums[names[0]] if names else None
+    for order in tally.orders:
+        of_class = "" if order.label is None else f", class {order.label} predicted"
+        if place.name.partition(",")[2] == of_class[1:]:
+            inside = (order.low >= place.low * (1.0 - 1e-12)) & (order.high <= place.high * (1.0 + 1e-12))
+            return np.asarray(order.sums[inside].sum(axis=0))
+    return None

@@ -1,0 +1,307 @@
+"""Where the model is over-confident: ECD in ranges of the predictions, with bounds that hold together.
+
+A mean near 0 hides a range far above it. Predictions are put in their order: by probability (two classes), by
+confidence and within each predicted class (more classes), by spread (states and densities). Ranges are halves,
+quarters, eighths and sixteenths of the rows, and as many that begin half a step later; each is a union of whole cells,
+so that equal predictions never part, and none depends on the outcomes or on the bins of the user.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self, final
+
+import numpy as np
+
+from .. import documents
+from .._types import FloatArray, IndexArray
+from ..errors import DocumentError, MissingExtraError
+from ..ordered import Order
+from ..summary import COLUMN
+from ..tally import Tally
+from .keyed import firm_and_weak_bounds
+from .results import Interval
+
+__all__ = ["SHOWN", "SUSPECTED", "Local", "Range", "cuts", "dimensions"]
+
+_HALVINGS = 4  # to sixteenths
+SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
+_NUMBERS = (
+    "label", "low", "high", "n", "share", "predicted", "observed", "dimensions", "ecd", "ecd_low", "ecd_high",
+    "at_least",
+)  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A part of the predictions in their order, and what is known of it.
+
+    Attributes
+    ----------
+    on : {"probability", "confidence", "spread"}
+        What the predictions are ordered by. A spread is the standard deviation of a Gaussian with as much entropy.
+    label : int or None
+        The class that is predicted in all rows, counted from 0; None for all of them.
+    low, high : float
+        The ends of the range, of what ``on`` names.
+    n : int
+        Rows.
+    share : float
+        Share of all rows, or of all weight.
+    predicted, observed : float
+        Mean probability of the positive class (``on`` is ``"probability"``) or of the likeliest one, and how often
+        it happened; NaN for states and densities.
+    ecd : Interval
+        ECD of these rows; the bounds of all ranges hold together.
+    at_least : float
+        A lower bound on it that is less firm: where it is above 0, over-confidence may be suspected.
+    dimensions : float
+        Two nats of varentropy each, at least one: what limits in nats a dimension are multiplied by.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> local = safecal.evaluate([0, 1] * 500, [0.2, 0.6] * 500).local
+    >>> [(r.n, round(r.predicted, 2), round(r.observed, 2), round(r.ecd.value, 3)) for r in local]
+    [(500, 0.2, 0.0, -0.277), (500, 0.6, 1.0, -0.162)]
+    """
+
+    on: str
+    label: int | None
+    low: float
+    high: float
+    n: int
+    share: float
+    predicted: float
+    observed: float
+    ecd: Interval
+    at_least: float
+    dimensions: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Local:
+    """ECD in ranges of the predictions, with bounds that hold together: a sequence of `Range`.
+
+    Ranges stand in the order of the predictions, shorter ones after longer ones. There are none where predictions have
+    no order, or are all alike.
+
+    Attributes
+    ----------
+    on : str
+        What the predictions are ordered by: ``"probability"``, ``"confidence"`` or ``"spread"``; empty without ranges.
+    numbers : ndarray of shape (ranges, 12)
+        What is known of each range, in the order of the attributes of a `Range` that are numbers.
+    error : float
+        Probability that some lower bound misses, at most; it is shared equally among the ranges.
+    min_share : float
+        Smallest share of the rows that a range may hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, 5000)
+    >>> happened = rng.random(5000) < 1 / (1 + np.exp(1 - z))  # less often than predicted
+    >>> worst = safecal.evaluate(happened, logits=z).local.worst
+    >>> round(worst.low, 2), round(worst.high, 2), round(worst.predicted, 2), round(worst.observed, 2)
+    (0.65, 0.91, 0.79, 0.59)
+    """
+
+    on: str
+    numbers: FloatArray
+    error: float
+    min_share: float
+
+    @classmethod
+    def of(cls, tally: Tally, level: float = 0.95, min_share: float = 0.05) -> Self:
+        """Read the ranges off a tally.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums.
+        level : float, default 0.95
+            Level of the evaluation; the ranges have a fifth of what it leaves.
+        min_share : float, default 0.05
+            Smallest share of the rows that a range may hold.
+
+        Returns
+        -------
+        Local
+            The ranges, with their bounds.
+        """
+        error = SHOWN * (1.0 - level)
+        orders = tally.orders
+        total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
+        pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
+        if not pieces:
+            return cls("", np.zeros((0, len(_NUMBERS))), error, min_share)
+        sums = np.concatenate([_added(order.sums, ends) for order, ends in pieces])
+        alpha = error / len(sums)
+        bounds = firm_and_weak_bounds(sums, alpha, alpha * SUSPECTED / SHOWN)
+        labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
+        low = [order.low[ends[:, 0]] for order, ends in pieces]
+        high = [order.high[ends[:, 1] - 1] for order, ends in pieces]
+        columns = (*(np.concatenate(x) for x in (labels, low, high)), *_known(sums, orders[0].on, total), *bounds)
+        return cls(orders[0].on, np.stack(columns, axis=1), error, min_share)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: int) -> Range:
+        label, low, high, n, share, predicted, observed, many, ecd, *bounds = self.numbers[place].tolist()
+        least, most, at_least = bounds
+        level = 1.0 - 2.0 * self.error / len(self)
+        return Range(
+            self.on, None if math.isnan(label) else int(label), low, high, round(n), share, predicted, observed,
+            Interval(ecd, least, most, level, "skewness-corrected t, from cells"), at_least, many,
+        )  # fmt: skip
+
+    def __iter__(self) -> Iterator[Range]:
+        return (self[k] for k in range(len(self)))
+
+    def column(self, name: str) -> FloatArray:
+        """Return a number of every range, by its name.
+
+        Parameters
+        ----------
+        name : str
+            ``"label"``, ``"low"``, ``"high"``, ``"n"``, ``"share"``, ``"predicted"``, ``"observed"``,
+            ``"dimensions"``, ``"ecd"``, ``"ecd_low"``, ``"ecd_high"`` or ``"at_least"``.
+
+        Returns
+        -------
+        ndarray of shape (ranges,)
+            One number each; NaN for the label of ranges over all classes.
+        """
+        return self.numbers[:, _NUMBERS.index(name)]
+
+    @property
+    def worst(self) -> Range | None:
+        """The range whose ECD has the largest lower bound, in dimensions; None where there are no ranges."""
+        if not len(self):
+            return None
+        return self[int(np.argmax(self.column("ecd_low") / self.column("dimensions")))]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Local):
+            return NotImplemented
+        same = (self.on, self.error, self.min_share) == (other.on, other.error, other.min_share)
+        return same and np.array_equal(self.numbers, other.numbers, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Local({len(self)} ranges of {self.on}; the worst: {self.worst})" if len(self) else "Local(no ranges)"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the ranges as dictionaries, for any table.
+
+        Returns
+        -------
+        list of dict
+            With the keys that `column` names, and ``on``.
+        """
+        found = [{"on": self.on, **dict(zip(_NUMBERS, row, strict=True))} for row in self.numbers.tolist()]
+        for row in found:
+            row["label"] = None if math.isnan(row["label"]) else int(row["label"])
+            row["n"] = round(row["n"])
+        return found
+
+    def to_frame(self) -> Any:
+        """Return the ranges as a pandas DataFrame, one row each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns of `to_rows`.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            hint = "pip install pandas, or use `to_rows()`."
+            raise MissingExtraError(f"`to_frame` needs pandas.\n\nHint: {hint}") from error
+        return pd.DataFrame(self.to_rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        ranges = [{name: documents.number(x) for name, x in row.items()} for row in self._plain()]
+        content = {"on": self.on, "ranges": ranges, "error": self.error, "min_share": self.min_share}
+        return documents.document("local", content)
+
+    def _plain(self) -> Iterator[dict[str, float]]:
+        return (dict(zip(_NUMBERS, row, strict=True)) for row in self.numbers.tolist())
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("local", document, ("on", "ranges", "error", "min_share"))
+        try:
+            rows = [[math.nan if r[name] is None else float(r[name]) for name in _NUMBERS] for r in content["ranges"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DocumentError("`document` must hold ranges; this one is damaged.") from error
+        numbers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_NUMBERS))
+        return cls(str(content["on"]), numbers, float(content["error"]), float(content["min_share"]))
+
+
+def dimensions(varentropy: FloatArray | float, weight: FloatArray | float) -> FloatArray:
+    """Return how many dimensions rows have: two nats of mean varentropy each, at least one."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.fmax(1.0, 2.0 * np.asarray(varentropy) / np.asarray(weight)))
+
+
+def cuts(order: Order, total: float, min_share: float) -> IndexArray:
+    """Cut cells into ranges: the first cell and the one after the last of each. Those of a class may hold all of it."""
+    weight = order.sums[:, COLUMN["weight"]]
+    before = np.concatenate([[0.0], np.cumsum(weight)])
+    places = _nearest(before, before[-1] * _FRACTIONS)
+    found: dict[tuple[int, int], None] = {}
+    whole = (0, len(weight))
+    if order.label is not None:
+        found[whole] = None
+    for halving in range(1, _HALVINGS + 1):
+        step = len(_FRACTIONS) // 2**halving
+        for shift in (0, step // 2):
+            found |= dict.fromkeys(pairwise(places[shift::step]))
+    if order.label is None:
+        found.pop(whole, None)
+    ends = np.array(list(found), dtype=np.intp).reshape(-1, 2)
+    enough = before[ends[:, 1]] - before[ends[:, 0]] >= min_share * total * (1.0 - 1e-9)
+    return np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
+
+
+_FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
+
+
+def _nearest(before: FloatArray, wanted: FloatArray) -> list[int]:
+    """Return the ends of cells that are nearest to the weights that are wanted below them."""
+    after = np.clip(np.searchsorted(before, wanted), 1, len(before) - 1)
+    nearer = wanted - before[after - 1] <= before[after] - wanted
+    return [int(x) for x in np.where(nearer, after - 1, after)]
+
+
+def _added(sums: FloatArray, ends: IndexArray) -> FloatArray:
+    """Add up the cells of each range."""
+    padded = np.concatenate([sums, np.zeros((1, sums.shape[1]))])
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.add.reduceat(padded, ends.ravel(), axis=0)[::2])
+
+
+def _known(sums: FloatArray, on: str, total: float) -> tuple[FloatArray, ...]:
+    """Return rows, share, predicted, observed, dimensions and ECD of each range."""
+
+    def column(name: str) -> FloatArray:
+        return sums[:, COLUMN[name]]
+
+    weight = column("weight")
+    possible = weight - column("weight_impossible")
+    said, done = ("predicted", "observed") if on == "probability" else ("confidence", "correct")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ecd = np.where(column("weight_impossible") > 0.0, math.inf, column("sum_excess") / possible)
+        means = column(f"sum_{said}") / weight, column(f"sum_{done}") / weight
+    return column("n"), weight / total, *means, dimensions(column("sum_varentropy"), possible), ecd

@@ -1,0 +1,119 @@
+"""Mistakes: outcomes other than the likeliest. How many were announced, how many were made, and how sure that is.
+
+Nats and temperatures are blind to rare events: predicted 18 times too seldom, they cost hundredths of a nat. The ratio
+of what happened to what was announced is not.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from scipy import special
+
+from .. import documents
+from .._sums.nodes import Nodes
+from .._types import FloatArray
+from ..summary import COLUMN
+from ..tally import Tally
+from .results import Interval
+
+__all__ = ["Mistakes", "mistakes_by_key", "ratio_bounds"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """Mistakes made and mistakes announced.
+
+    Attributes
+    ----------
+    seen : float
+        Rows whose outcome was not the likeliest one; with weights, their weight.
+    announced : float
+        How many were to be expected by the model's own word: the sum of 1 minus the probability of the likeliest one.
+    ratio : Interval
+        The first over the second; above 1 there were more than announced.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> mistakes = safecal.evaluate([1] * 90 + [0] * 10, [0.99] * 100).mistakes
+    >>> mistakes.seen, round(mistakes.announced, 6), round(mistakes.ratio.low, 2)
+    (10.0, 1.0, 4.8)
+    """
+
+    seen: float
+    announced: float
+    ratio: Interval
+
+    @classmethod
+    def of(cls, tally: Tally, level: float) -> Self | None:
+        """Read them off a tally; None for states and densities.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums.
+        level : float
+            Level of the interval.
+
+        Returns
+        -------
+        Mistakes or None
+            With an exact Poisson interval; with weights, that of a gamma law of the same mean and variance.
+        """
+        s = tally.summary
+        if s.sum_correct is None or s.sum_confidence is None:
+            return None
+        seen, announced = max(s.weight - s.sum_correct, 0.0), max(s.weight - s.sum_confidence, 0.0)
+        square, heaviest = (seen, 1.0) if not tally.weighted else _weights(tally, seen)
+        alpha = 0.5 * (1.0 - level)
+        bounds = ratio_bounds(np.array([seen]), np.array([square]), np.array([announced]), alpha, heaviest)
+        low, high = (float(x[0]) for x in bounds)
+        value = seen / announced if announced > 0.0 else math.inf if seen > 0.0 else math.nan
+        method = "weighted Poisson" if tally.weighted else "Poisson"
+        return cls(seen, announced, Interval(value, low, high, level, method))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        content = {"seen": self.seen, "announced": self.announced, "ratio": self.ratio.to_dict()}
+        return documents.document("mistakes", content)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("mistakes", document, cls.__slots__)
+        return cls(float(content["seen"]), float(content["announced"]), Interval.from_dict(content["ratio"]))
+
+
+def ratio_bounds(
+    seen: FloatArray, square: FloatArray, announced: FloatArray, alpha: float, heaviest: float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the ratio, each missed with probability ``alpha`` at most.
+
+    Without weights they are those of a Poisson law: a sum of independent yes-or-no outcomes spreads less. With
+    weights, ``square`` is the sum of the squared weights of the mistakes (Fay and Feuer's interval).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(seen > 0.0, special.gammaincinv(seen * seen / square, alpha) * square / seen, 0.0)
+        more, spread = seen + heaviest, square + heaviest * heaviest
+        high = special.gammainccinv(more * more / spread, alpha) * spread / more
+        return np.where(seen > 0.0, low / announced, 0.0), high / announced  # infinite where none was announced
+
+
+def mistakes_by_key(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mistakes that were made and announced under each key; NaN for states and densities."""
+    weight = sums[:, COLUMN["weight"]]
+    made = weight - sums[:, COLUMN["sum_correct"]]
+    return np.maximum(made, 0.0), np.maximum(weight - sums[:, COLUMN["sum_confidence"]], 0.0)
+
+
+def _weights(tally: Tally, seen: float) -> tuple[float, float]:
+    """Return the sum of the squared weights of mistakes, and the largest weight."""
+    points = tally.points
+    if points is not None and len(points.w):
+        return float((points.n * points.w**2)[points.wrong].sum()), float(points.w.max())
+    heaviest = tally.spectrum.heaviest if isinstance(tally.spectrum, Nodes) else 1.0
+    return seen * heaviest, heaviest  # as if every mistake weighed as much: never too narrow

@@ -1,0 +1,192 @@
+"""Sums by cell of the predictions in their order: what ranges are unions of. They merge with ``+``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+from scipy import special
+
+from . import documents
+from ._kernels.order import CONFIDENCES, SPREADS, confidence_ends, spread_ends
+from ._sums.cells import Cells, Points, WeightedCells
+from ._types import AnyArray, FloatArray, IndexArray
+from .errors import DocumentError, MergeError
+from .summary import COLUMN, completed
+
+__all__ = ["Order", "Ordered", "order_of_cells"]
+
+
+class Order(NamedTuple):
+    """Cells one after the other, the ends of each, and their sums, as `summed` gives them."""
+
+    on: str  # "probability", "confidence" or "spread"
+    label: int | None  # the class that is predicted in all of them, where it is one
+    low: FloatArray
+    high: FloatArray
+    sums: FloatArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ordered:
+    """Sums of rows by predicted class and confidence, or by spread; cells that are not empty.
+
+    Attributes
+    ----------
+    on : {"confidence", "spread"}
+        What the order is of.
+    keys : ndarray of shape (cells,)
+        Numbers of the cells, increasing.
+    sums : ndarray of shape (cells, sums)
+        Their sums; the columns are the attributes of a `Summary`, in their order.
+    """
+
+    on: str
+    keys: AnyArray
+    sums: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, Ordered):
+            return NotImplemented
+        if self.on != other.on:
+            raise MergeError(f"cells must be of the same order; these are of {self.on} and of {other.on}.")
+        keys, index = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        total = np.zeros((len(keys), len(COLUMN)))
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(total, index, np.concatenate([self.sums, other.sums]))
+        return type(self)(self.on, keys, total)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ordered):
+            return False
+        same = self.on == other.on and np.array_equal(self.keys, other.keys)
+        return same and np.array_equal(self.sums, other.sums, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Ordered({self.on}, {len(self)} cells)"
+
+    def orders(self) -> list[Order]:
+        """Return the cells in their order: all of them, and those of each predicted class."""
+        ends = confidence_ends() if self.on == "confidence" else spread_ends()
+        size = CONFIDENCES if self.on == "confidence" else SPREADS
+        label, cell = np.divmod(self.keys, size)
+        used, index = np.unique(cell, return_inverse=True)
+        total = np.zeros((len(used), len(COLUMN)))
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(total, index, self.sums)
+        found = [Order(self.on, None, ends[used], ends[used + 1], total)]
+        names = np.unique(label).tolist()
+        if len(names) > 1:
+            for name in names:
+                here = label == name
+                found.append(Order(self.on, name, ends[cell[here]], ends[cell[here] + 1], self.sums[here]))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document: cells by their number. Columns that equal another are written once."""
+        wanted = [name for name in COLUMN if name not in _FOLLOW or not self._follows(name)]
+        rows = self.sums[:, [COLUMN[name] for name in wanted]].tolist()
+        cells = {
+            str(key): [documents.number(x) for x in row] for key, row in zip(self.keys.tolist(), rows, strict=True)
+        }
+        return documents.document("ordered", {"on": self.on, "columns": wanted, "cells": cells})
+
+    def _follows(self, name: str) -> bool:
+        """Tell whether a column is what `completed` makes of the others."""
+        like = _FOLLOW[name]
+        column = self.sums[:, COLUMN[name]]
+        if like is None:
+            return not column.any() if name in _ZERO else bool(np.isnan(column).all())
+        return np.array_equal(column, self.sums[:, COLUMN[like]])
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("ordered", document, ("on", "columns", "cells"))
+        names, cells = content["columns"], content["cells"]
+        try:
+            keys = np.array(sorted(int(key) for key in cells), dtype=np.int64)
+            rows = [[np.nan if x is None else float(x) for x in cells[str(key)]] for key in keys.tolist()]
+            columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(names)).T
+            sums = completed(dict(zip(names, columns, strict=True)))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DocumentError("`document` must hold sums by cell; this one is damaged.") from error
+        return cls(str(content["on"]), keys, sums)
+
+
+_ZERO = ("n_impossible", "weight_impossible", "sum_numerical_variance_weight2")
+# What a column equals where rows have no weights, or where there is nothing to sum.
+_FOLLOW: dict[str, str | None] = {
+    "weight": "n",
+    "weight2": "weight",
+    "weight3": "weight",
+    "sum_excess_weight2": "sum_excess",
+    "sum_excess_weight3": "sum_excess",
+    "sum_excess2_weight3": "sum_excess2_weight2",
+    "sum_varentropy_weight2": "sum_varentropy",
+    **dict.fromkeys(_ZERO),
+    **dict.fromkeys(("sum_entropy", "sum_predicted", "sum_observed", "sum_confidence", "sum_correct", "sum_brier")),
+}
+
+
+def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
+    """Return two-class rows in the order of their probability; each side of one half has cells of its own."""
+    points = spectrum.points()
+    ends = spectrum.ends()
+    cells = len(ends) - 1
+    place = np.where(points.positive, cells + points.cell, cells - 1 - points.cell)
+    order = np.argsort(place, kind="stable")
+    used, starts = np.unique(place[order], return_index=True)
+    sums = _sums_of_points(points.take(order), starts)
+    low, high = special.expit(ends[:-1]), special.expit(ends[1:])
+    below = special.expit(-ends)
+    low = np.concatenate([below[1:][::-1], low])[used]
+    high = np.concatenate([below[:-1][::-1], high])[used]
+    return Order("probability", None, low, high, sums)
+
+
+def _sums_of_points(points: Points, starts: IndexArray) -> FloatArray:
+    """Sum points from each start to the next: the formulas of `kernels.bernoulli`, in the log-odds."""
+    L, w, n, wrong, positive, _ = points
+    small = np.exp(-L)
+    q = small / (1.0 + small)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(q == 0.0, 0.0, L * q)
+        spread = mean * np.where(mean == 0.0, 0.0, L * (1.0 - q))
+        third = np.where(spread == 0.0, 0.0, spread * (L * (1.0 - 2.0 * q)))
+        e = np.where(wrong, L, 0.0) - mean
+        nw, e2 = n * w, e * e
+        nw2 = nw * w
+        nw3 = nw2 * w
+        columns = {
+            "n": n,
+            "weight": nw,
+            "weight2": nw2,
+            "weight3": nw3,
+            "sum_excess": nw * e,
+            "sum_excess_weight2": nw2 * e,
+            "sum_excess_weight3": nw3 * e,
+            "sum_excess2_weight2": nw2 * e2,
+            "sum_excess2_weight3": nw3 * e2,
+            "sum_excess3_weight3": nw3 * (e2 * e),
+            "sum_varentropy": nw * spread,
+            "sum_varentropy_weight2": nw2 * spread,
+            "sum_third_cumulant_weight3": nw3 * third,
+            "sum_entropy": nw * (np.log1p(small) + mean),
+            "sum_predicted": nw * np.where(positive, 1.0 - q, q),
+            "sum_observed": nw * (wrong != positive),
+            "sum_confidence": nw * (1.0 - q),
+            "sum_correct": nw * ~wrong,
+        }
+        if not len(n):
+            return np.zeros((0, len(COLUMN)))
+        sums = np.add.reduceat(np.stack(list(columns.values())), starts, axis=1)
+    return completed(dict(zip(columns, sums, strict=True)))

@@ -1,0 +1,249 @@
+"""Why a verdict is what it is, in words, and what would change it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, final
+
+from .inference.local import dimensions
+from .inference.mistakes import Mistakes
+from .inference.results import Interval
+from .limits import Limits
+from .places import Place
+from .reliability import Reliability
+from .summary import Summary
+from .tally import Tally
+
+__all__ = ["Average", "average_reason", "local_reason", "reading", "rounded", "rows_needed"]
+
+_SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
+_NAMED = 3  # places that a reason names
+# What a temperature means, by family.
+_TEMPERATURE = {
+    "bernoulli": "its logits are {} times too large",
+    "categorical": "its logits are {} times too large",
+    "gaussian": "its covariances are {} times too small",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One average beside its limit."""
+
+    interval: Interval
+    limit: float
+    logarithmic: bool  # whether it is a factor
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the lower bound exceeds the limit."""
+        return self.interval.low > self.limit
+
+    @property
+    def within(self) -> bool:
+        """Whether the upper bound does not; what does not exist, NaN, says nothing."""
+        return not self.interval.high > self.limit
+
+    @property
+    def factor(self) -> float:
+        """How many times as many rows would decide; widths shrink with the square root of the number of rows."""
+        if self.beyond or self.within:
+            return 1.0
+        ends = (self.interval.value, self.interval.low, self.interval.high, self.limit)
+        value, low, high, limit = map(_logarithm, ends) if self.logarithmic else ends
+        room = abs(limit - value)
+        width = high - value if value <= limit else value - low
+        return max((width / room) ** 2, 1.0) if room > 0.0 and math.isfinite(width) else math.inf
+
+
+def _logarithm(x: float) -> float:
+    return math.log(x) if 0.0 < x < math.inf else math.copysign(math.inf, x - 1.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The averages over all rows, and their limits."""
+
+    ecd: Scale
+    temperature: Scale
+    ratio: Scale | None
+    mistakes: Mistakes | None
+    dimensions: float
+    threshold: float
+    what: str  # a temperature means
+
+    @classmethod
+    def of(cls, tally: Tally, ecd: Interval, temperature: Interval, mistakes: Mistakes | None, limits: Limits) -> Self:
+        """Put them together; the rule of averages has two scales."""
+        s = tally.summary
+        many = float(tally.dimension)
+        if limits.everywhere:
+            possible = s.weight - s.weight_impossible
+            many = float(dimensions(s.sum_varentropy, possible))
+        ratio = None
+        if limits.everywhere and mistakes is not None:
+            ratio = Scale(mistakes.ratio, limits.max_ratio, True)
+        return cls(
+            Scale(ecd, limits.threshold * many, False),
+            Scale(temperature, limits.max_temperature, True),
+            ratio,
+            mistakes,
+            many,
+            limits.threshold,
+            _TEMPERATURE.get(tally.family, "its temperature is {}"),
+        )
+
+    @property
+    def scales(self) -> list[Scale]:
+        """All of them."""
+        return [self.ecd, self.temperature, *([] if self.ratio is None else [self.ratio])]
+
+    @property
+    def beyond(self) -> bool:
+        """Whether one is beyond its limit."""
+        return any(scale.beyond for scale in self.scales)
+
+    @property
+    def within(self) -> bool:
+        """Whether all are within their limits."""
+        return all(scale.within for scale in self.scales) and not math.isnan(self.ecd.interval.high)
+
+    @property
+    def allowed(self) -> str:
+        """Say how much ECD is allowed."""
+        if self.dimensions == 1.0:
+            return f"{self.ecd.limit:g} nat"
+        return f"{self.ecd.limit:.3g} nat ({self.threshold:g} for each of {self.dimensions:.3g} dimensions)"
+
+
+def average_reason(decision: str, s: Summary, average: Average) -> str:
+    """Say what the averages say, with the bound that decided."""
+    if s.weight_impossible > 0.0:
+        rows = "1 outcome" if s.n_impossible == 1 else f"{s.n_impossible} outcomes"
+        return f"{rows} happened to which the model had given probability 0."
+    ecd, t, what = average.ecd.interval, average.temperature.interval, average.what
+    at = f"at {100 * ecd.level:g} % confidence"
+    if decision == _SAFE:
+        text = f"over-confidence beyond {average.allowed} is ruled out {at}: ECD is at most {ecd.high:.3g}"
+        if not math.isnan(t.high):
+            text += f", and {what.format(f'at most {t.high:.3g}')}"
+        return text + "."
+    if decision == _UNSAFE:
+        return f"the model is over-confident: {_beyond(average, at)}."
+    return f"the data cannot tell {at}: {_undecided(average)}."
+
+
+def _beyond(average: Average, at: str) -> str:
+    """Say which limit is exceeded: the first that is."""
+    ecd, t, what = average.ecd, average.temperature, average.what
+    if ecd.beyond:
+        text = f"ECD is at least {ecd.interval.low:.3g} {at}, where {average.allowed} is allowed"
+        return text + (f"; {what.format(f'about {t.interval.value:.3g}')}" if math.isfinite(t.interval.value) else "")
+    if t.beyond:
+        return f"{what.format(f'at least {t.interval.low:.3g}')} {at}, where {t.limit:g} is allowed"
+    ratio, mistakes = average.ratio, average.mistakes
+    assert ratio is not None
+    assert mistakes is not None
+    return (
+        f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}, at least"
+        f" {ratio.interval.low:.3g} times as many {at}, where {ratio.limit:g} times are allowed"
+    )
+
+
+def _undecided(average: Average) -> str:
+    """Say which limit lies inside its interval: the first that does."""
+    ecd, t = average.ecd, average.temperature
+    if not ecd.within:
+        i = ecd.interval
+        return f"ECD lies between {i.low:.3g} and {i.high:.3g}, and {average.allowed} is allowed"
+    if not t.within:
+        text = average.what.format(f"between {t.interval.low:.3g} and {t.interval.high:.3g}")
+        return f"{text}, and {t.limit:g} is allowed"
+    ratio, mistakes = average.ratio, average.mistakes
+    if ratio is None or mistakes is None:
+        return "there is nothing to bound"
+    return (
+        f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}; in the long run that"
+        f" may be {ratio.interval.low:.3g} to {ratio.interval.high:.3g} times as many, and {ratio.limit:g} are allowed"
+    )
+
+
+def local_reason(average: str, reason: str, places: Sequence[Place], level: float, clustered: bool) -> str:
+    """Say in which places it is over-confident, and what holds on average."""
+    shown = [place for place in places if place.shown]
+    named = shown or list(places)
+    text = "; ".join(map(str, named[:_NAMED])) + (f"; and in {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+    if average == _UNSAFE:
+        return f"{reason} Worst: {named[0]}." if shown else reason
+    start = {
+        _SAFE: "its confidence is right on average, but not everywhere",
+        _UNDETERMINED: "on average the data cannot tell, but in places it is over-confident",
+    }[average]
+    if not shown:
+        start = {
+            _SAFE: "its confidence is right on average, but perhaps not everywhere",
+            _UNDETERMINED: "the data cannot tell, and in places it may be over-confident",
+        }[average]
+    ends = f"The bounds of all places hold together at {100 * level:g} % confidence."
+    if clustered:
+        ends = "These bounds take the rows of a cluster as independent."
+    elif not shown:
+        ends = "More rows would tell."
+    return f"{start}: {text}. {ends}"
+
+
+def reading(decision: str, average: str, side: str, reliability: Reliability, bias: float) -> str:
+    """Read ECE, ESCE and ECD together, as the paper does."""
+    local = decision != average
+    ece, most = _apart(reliability.ece, reliability.ece_quantile)
+    if reliability.ece <= reliability.ece_quantile:
+        start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {most})"
+        ends = {
+            _SAFE: "and ECD agrees: well calibrated, and safe",
+            _UNSAFE: "but ECD is not: a few confident mistakes that bins average away",
+            _UNDETERMINED: "and for ECD there are too few rows to tell",
+        }
+        if local:
+            ends |= {_UNSAFE: _LOCAL, _UNDETERMINED: "and whether it is safe everywhere, the data cannot tell"}
+        return f"{start}, {ends[decision]}."
+    start = f"ECE ({ece}) is more than chance alone gives (up to {most})"
+    mild = "it errs on the cautious side" if side == "under-confident" else "the error is small in nats"
+    ends = {
+        _SAFE: f"but the model is safe: {mild}",
+        _UNSAFE: "and ECD agrees: badly calibrated, and over-confident",
+        _UNDETERMINED: "and whether that is unsafe, the data cannot tell",
+    } | ({_UNSAFE: _LOCAL} if local else {})
+    cancels = "; ESCE is near 0 because bins of opposite sign cancel" if abs(bias) < 0.25 * reliability.ece else ""
+    return f"{start}, {ends[decision]}{cancels}."
+
+
+_LOCAL = "and ECD finds it over-confident in places, though not on average"
+
+
+def _apart(a: float, b: float) -> tuple[str, str]:
+    """Write two numbers with as many digits as it takes to tell them apart."""
+    digits = next((d for d in range(3, 17) if a == b or f"{a:.{d}g}" != f"{b:.{d}g}"), 17)
+    return f"{a:.{digits}g}", f"{b:.{digits}g}"
+
+
+def rows_needed(n: int, average: Average) -> int | None:
+    """Guess how many more rows would decide; None where no number can be told."""
+    t = average.temperature.interval.value
+    if not math.isnan(t) and not 0.0 < t < math.inf:
+        return None
+    over = [scale for scale in average.scales if scale.interval.value > scale.limit]
+    factors = [scale.factor for scale in over or average.scales]
+    factor = min(factors) if over else max(factors)  # one limit that is exceeded is enough
+    return max(math.ceil(n * (factor - 1.0)), 1) if factor < 1e6 else None
+
+
+def rounded(n: int) -> str:
+    """Write a number of rows with two digits."""
+    digits = max(len(str(n)) - 2, 0)
+    return f"{math.ceil(n / 10**digits) * 10**digits:d}"
+
+
+def _count(number: float) -> str:
+    return f"{number:.0f}" if number >= 10.0 or number == round(number) else f"{number:.2g}"

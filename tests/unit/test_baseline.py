@@ -1,0 +1,73 @@
+"""No worse than the last release: what rose, where, and by how much."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import special
+
+import safecal
+from safecal import Baseline
+from safecal.errors import InputError
+
+
+def _evaluated(scale: float, n: int = 6000, seed: int = 0, **more: object) -> safecal.Evaluation:
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, 2, n)
+    return safecal.evaluate(rng.random(n) < special.expit(z), logits=scale * z, **more)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "n", "decision"),
+    [
+        (1.0, 1.0, 20_000, "NOT WORSE"),
+        (1.0, 1.4, 6000, "WORSE"),
+        (1.0, 1.0, 100, "UNCLEAR"),
+        (1.4, 1.0, 6000, "NOT WORSE"),
+    ],
+)
+def test_the_decision(before: float, now: float, n: int, decision: str) -> None:
+    found = Baseline.of(_evaluated(now, n, 1), _evaluated(before, n, 2))
+    assert found.decision == decision
+    assert found.reason.endswith("The intervals hold together at 95 % confidence.")
+    assert Baseline.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
+
+
+def test_the_same_evaluation_is_never_worse() -> None:
+    one = _evaluated(1.5, 500)
+    found = Baseline.of(one, one)
+    assert found.decision != "WORSE"
+    assert [change.change.value for change in found.changes[:3]] == pytest.approx([0.0, 1.0, 1.0])
+
+
+def test_a_place_that_got_worse_is_named(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, 20_000)
+    y, later = (rng.random(20_000) < special.expit(z - shift) for shift in (0.0, 1.1))
+    found = Baseline.of(safecal.evaluate(later, logits=z), safecal.evaluate(y, logits=z))
+    named = [change for change in found.changes if change.name.startswith("probability ")]
+    assert found.decision == "WORSE"
+    assert named[0].decision == "WORSE"
+    assert named[0].before == pytest.approx(0.0, abs=0.05)
+    assert named[0].name in found.reason
+
+
+def test_a_group_that_got_worse_is_named() -> None:
+    site = np.arange(6000) % 3
+    before, now = _evaluated(1.0, by={"site": site}), _evaluated(np.where(site == 1, 3.0, 0.9), by={"site": site})
+    found = Baseline.of(now, before)
+    assert "site 1" in [change.name for change in found.changes if change.decision == "WORSE"]
+    without = Baseline.of(now, _evaluated(1.0))
+    assert "site 1" not in [change.name for change in without.changes]
+
+
+def test_models_of_another_kind_are_refused() -> None:
+    three = safecal.evaluate([0, 1, 2], np.full((3, 3), 1 / 3))
+    with pytest.raises(InputError, match=r"`baseline` must be of the same kind; its `family`[\s\S]*Hint: "):
+        Baseline.of(_evaluated(1.0), three)
+
+
+def test_false_alarms_are_rare() -> None:
+    alarms = sum(
+        Baseline.of(_evaluated(1.2, 800, s), _evaluated(1.2, 800, 1000 + s)).decision == "WORSE" for s in range(40)
+    )
+    assert alarms <= 3

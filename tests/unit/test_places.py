@@ -1,0 +1,250 @@
+"""A verdict looks everywhere: over-confidence in a range or in a group is found, named, and never explained away."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import safecal
+from safecal import Place
+from safecal.verdict import SAFE, UNDETERMINED, UNSAFE
+
+N = 20_000
+
+
+def _calibrated(n: int, seed: int, spread: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, spread, n)
+    return rng.random(n) < special.expit(logits), logits
+
+
+# Ranges of the predictions
+
+
+def test_ranges_that_cancel_are_unsafe(rng: np.random.Generator) -> None:
+    y, logits = _calibrated(2 * N, 0)
+    verdict = safecal.evaluate(y, logits=np.where(rng.random(2 * N) < 0.3, 2.0, 0.45) * logits).verdict
+    assert verdict.on_average == SAFE
+    assert verdict.decision == UNSAFE
+    worst = verdict.where[0]
+    assert worst.predicted < 0.1 or worst.predicted > 0.9
+    assert worst.ecd.low > 0.2
+    assert verdict.reason.startswith("its confidence is right on average, but not everywhere: where it says ")
+
+
+def test_a_changed_base_rate_is_unsafe(rng: np.random.Generator) -> None:
+    logits = rng.normal(0, 2, N)
+    verdict = safecal.evaluate(rng.random(N) < special.expit(logits - 1.0), logits=logits).verdict
+    assert verdict.on_average == SAFE
+    assert verdict.decision == UNSAFE
+    assert 0.75 < verdict.where[0].low < verdict.where[0].high < 0.95
+    assert verdict.where[0].observed < 0.75
+
+
+def test_rare_events_that_happen_eighteen_times_too_often_are_unsafe() -> None:
+    y = np.arange(10**6) < 1921
+    result = safecal.evaluate(y, np.full(10**6, 105e-6), bins=None)
+    assert result.ecd < 0.1
+    assert result.verdict.decision == UNSAFE
+    assert "it announced 105 mistakes and made 1921, at least 17" in result.verdict.reason
+    assert result.mistakes is not None
+    assert result.mistakes.ratio.low > 17
+
+
+@pytest.mark.parametrize("p", [0.8, 0.2])
+def test_equal_predictions_never_part(p: float) -> None:
+    y = np.arange(2000) < 2000 * p  # sorted by what happened
+    result = safecal.evaluate(y, np.full(2000, p))
+    assert len(result.local) == 0
+    assert result.verdict.decision == SAFE
+
+
+def test_the_order_of_rows_does_not_matter(rng: np.random.Generator) -> None:
+    y, logits = _calibrated(3000, 1)
+    order = rng.permutation(3000)
+    a, b = safecal.evaluate(y, logits=1.6 * logits), safecal.evaluate(y[order], logits=1.6 * logits[order])
+    assert [(r.low, r.high, r.n) for r in a.local] == [(r.low, r.high, r.n) for r in b.local]
+    np.testing.assert_allclose([r.ecd.low for r in a.local], [r.ecd.low for r in b.local], rtol=1e-9)
+    assert a.verdict.decision == b.verdict.decision == UNSAFE
+
+
+def test_a_suspected_range_withholds_safe_and_is_named(rng: np.random.Generator) -> None:
+    logits = rng.normal(0, 2, 1500)
+    verdict = safecal.evaluate(rng.random(1500) < special.expit(logits - 0.9), logits=logits).verdict
+    assert verdict.decision == UNDETERMINED
+    assert verdict.where
+    assert not verdict.shown
+    assert "perhaps not everywhere" in verdict.reason or "may be over-confident" in verdict.reason
+    assert verdict.reason.endswith("More rows would tell.")
+
+
+def test_bins_decide_nothing() -> None:
+    y, logits = _calibrated(3000, 2)
+    found = {safecal.evaluate(y, logits=1.3 * logits, bins=bins).verdict.reason for bins in (None, 2, 10, 50)}
+    assert len(found) == 1
+
+
+def test_one_bad_class_is_found(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 1.5, (N, 10))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    z[:, 3] += 2.5
+    verdict = safecal.evaluate(y, logits=z).verdict
+    assert verdict.decision == UNSAFE
+    assert any("class 3 predicted" in place.name for place in verdict.where)
+
+
+def test_states_that_are_too_sure_where_they_are_sharp(rng: np.random.Generator) -> None:
+    std = np.exp(rng.normal(0, 1, N))
+    x = rng.normal(0, 1, N) * std * np.where(std < 0.3, 1.4, 1.0)
+    verdict = safecal.gaussian(x, np.zeros(N), std=std).evaluate().verdict
+    assert verdict.on_average == SAFE
+    assert verdict.decision == UNSAFE
+    assert verdict.where[0].on == "spread"
+    assert verdict.where[0].high < 0.4
+
+
+def test_states_of_one_spread_have_no_ranges(rng: np.random.Generator) -> None:
+    assert safecal.gaussian(rng.normal(size=300), np.zeros(300), std=1.0).evaluate().local.on == ""
+
+
+# Groups that were named
+
+
+def _one_bad_group(share: float, n: int = N) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    y, logits = _calibrated(n, 10)
+    bad = np.random.default_rng(11).random(n) < share
+    return y, np.where(bad, 2.5, 0.9) * logits, np.where(bad, "few", "most")
+
+
+def test_a_small_group_beyond_its_limit_is_unsafe_though_the_average_is_safe() -> None:
+    y, logits, group = _one_bad_group(0.03)
+    assert safecal.evaluate(y, logits=logits).verdict.decision == SAFE
+    result = safecal.evaluate(y, logits=logits, by={"site": group})
+    verdict = result.verdict
+    assert verdict.decision == UNSAFE
+    assert [place.name for place in verdict.where] == ["site few"]
+    assert "right on average, but not everywhere: in site few it is surer than it should be (" in verdict.reason
+    assert verdict.on_average == SAFE
+    assert result.judge(threshold=1.0).decision == SAFE
+    assert result.judge(rule="average").decision == SAFE
+
+
+@pytest.mark.parametrize("times", [2, 700])
+def test_more_groups_never_take_an_unsafe_away(times: int) -> None:
+    y, logits = _calibrated(3000, 12)
+    assert safecal.evaluate(y, logits=3.0 * logits, by=np.arange(3000) % times).verdict.decision == UNSAFE
+
+
+def _one_among(right: int, others: int) -> safecal.Evaluation:
+    """Return a group that says 80 % and is right in some of 300 rows, among others that are calibrated."""
+    y = np.concatenate([np.arange(300) < right, np.tile([0, 1, 1, 1], others)])
+    p = np.concatenate([np.full(300, 0.8), np.full(4 * others, 0.75)])
+    by = np.concatenate([np.zeros(300, dtype=int), np.repeat(np.arange(1, others + 1), 4)])
+    return safecal.evaluate(y, p, by=by, bins=None, max_temperature=10.0, local_threshold=10.0)
+
+
+def _names(verdict: safecal.Verdict) -> list[str]:
+    return [place.name for place in verdict.shown]
+
+
+def test_with_many_groups_each_of_them_has_to_be_proved_more_firmly() -> None:
+    # Chance alone shows as much in one of 20 000 groups, but not in one of 100.
+    few, many = _one_among(182, 100).verdict, _one_among(182, 20_000).verdict
+    assert _names(few) == ["group 0"]
+    assert _names(many) == []
+    assert _names(_one_among(140, 20_000).verdict) == ["group 0"]
+
+
+def test_a_verdict_names_no_group_that_it_does_not_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation = _one_among(140, 5000)
+    named: list[int] = []
+    label = safecal.Table.label
+    monkeypatch.setattr(safecal.Table, "label", lambda table, k: named.append(k) or label(table, k))
+    for name in ("labels", "summaries"):
+        monkeypatch.setattr(safecal.Table, name, property(lambda table: pytest.fail("every group was looked at")))
+    verdict = evaluation.judge(level=0.9)
+    assert _names(verdict) == ["group 0"]
+    assert len(named) <= 4
+
+
+def test_places_come_worst_first() -> None:
+    p = np.full(4000, 0.9)
+    right = np.concatenate([np.arange(1000) < k for k in (600, 500, 900, 500)])
+    verdict = safecal.evaluate(right, p, by=np.repeat(list("abcd"), 1000), bins=None).verdict
+    assert set(_names(verdict)[:2]) == {"group b", "group d"}  # alike, but for the rounding of their sums
+    assert _names(verdict)[2:] == ["group a"]
+    assert verdict.worst in ("group b", "group d")
+    safe = safecal.evaluate([1, 1, 1], [0.9, 0.8, 0.7], by=list("abc"), bins=None).verdict
+    assert safe.worst is None
+
+
+def test_mistakes_in_a_group_are_counted(rng: np.random.Generator) -> None:
+    n = 50_000
+    group = np.arange(n) % 5
+    y = rng.random(n) < np.where(group == 1, 0.006, 0.001)
+    verdict = safecal.evaluate(y, np.full(n, 0.001), by={"ward": group}, bins=None).verdict
+    assert verdict.decision == UNSAFE
+    assert verdict.where[0].name == "ward 1"
+    assert verdict.where[0].by == "mistakes"
+    assert "in ward 1 it announced 10 mistakes and made " in verdict.reason
+
+
+def test_names_of_places_cannot_write_to_the_terminal() -> None:
+    y, logits, group = _one_bad_group(0.03)
+    names = np.where(group == "few", "\x1b[2J`rm`" + "x" * 100, "most")
+    reason = safecal.evaluate(y, logits=logits, bins=None, by=names).verdict.reason
+    assert "\x1b" not in reason
+    assert "`rm`" not in reason
+    assert "\\x1b[2J" in reason
+    assert "x" * 41 not in reason
+
+
+def test_a_group_without_a_name_is_quoted() -> None:
+    y, logits, group = _one_bad_group(0.03)
+    verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": np.where(group == "few", "", "most")}).verdict
+    assert "in site '' it is" in verdict.reason
+
+
+# How it is said
+
+
+@pytest.mark.parametrize("share", [0.06, 0.0])
+def test_every_surface_tells_the_same_decision(share: float) -> None:
+    y, logits, group = _one_bad_group(share)
+    result = safecal.evaluate(y, logits=logits, by={"site": group})
+    verdict = result.verdict
+    assert str(verdict) in " ".join(repr(result).split())
+    assert verdict.decision in result._repr_html_()
+    document = result.to_dict()
+    assert document["verdict"]["decision"] == verdict.decision
+    assert safecal.Evaluation.from_dict(document).verdict == verdict
+    assert [Place.from_dict(place.to_dict()) for place in verdict.where] == list(verdict.where)
+
+
+def test_the_rule_of_averages_says_so(rng: np.random.Generator) -> None:
+    y, logits = _calibrated(N, 0)
+    mixed = np.where(rng.random(N) < 0.3, 2.0, 0.45) * logits
+    verdict = safecal.evaluate(y, logits=mixed, rule="average").verdict
+    assert verdict.decision == SAFE
+    assert verdict.where == ()
+    assert "Only averages were judged (rule: average)" in verdict.reason
+
+
+@pytest.mark.parametrize(("classes", "limit"), [(3, 0.1), (1000, 0.8)])
+def test_the_limit_grows_with_what_there_is_to_say(rng: np.random.Generator, classes: int, limit: float) -> None:
+    z = rng.normal(0, 2.5, (1500, classes))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    verdict = safecal.evaluate(y, logits=1.02 * z).verdict
+    assert verdict.allowed == pytest.approx(limit, rel=0.1)
+    assert verdict.decision == SAFE
+    assert ("dimensions)" in verdict.reason) == (limit > 0.1)
+
+
+# Clusters
+
+
+def test_rows_of_a_cluster_do_not_make_a_group_unsafe_by_themselves() -> None:
+    # Bounds of groups take rows as independent: with clusters they withhold SAFE, and prove nothing.
+    y, logits, group = _one_bad_group(0.03)
+    verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": group}, cluster=np.arange(N) // 10).verdict
+    assert verdict.decision == UNDETERMINED
+    assert "take the rows of a cluster as independent" in verdict.reason

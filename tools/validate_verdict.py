@@ -1,0 +1,203 @@
+"""Measure how often each decision is reached, by what is true and by the number of rows.
+
+Draws many data sets from a known truth, evaluates each, and counts SAFE, UNDETERMINED and UNSAFE. Prints a page in
+Markdown; the same seeds give the same page.
+
+    python tools/validate_verdict.py            # the published page, about ten minutes
+    python tools/validate_verdict.py --quick    # a tenth of the repetitions
+"""
+
+import argparse
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import integrate, optimize, special
+
+import safecal
+
+Array = np.ndarray
+Draw = Callable[[np.random.Generator, int], tuple[safecal.Predictions, dict[str, Any]]]
+SIZES = (300, 1000, 3000, 10_000, 40_000)
+REPETITIONS = {300: 400, 1000: 400, 3000: 400, 10_000: 200, 40_000: 100}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is drawn, what is true of it, and what must not happen more often than 5 % of the time."""
+
+    name: str
+    draw: Draw
+    never: str = ""  # a decision that is wrong
+    sizes: tuple[int, ...] = SIZES
+
+
+def two(mean: float, spread: float, said: Callable[[np.random.Generator, Array], Array]) -> Draw:
+    """Draw true log-odds, and what a model says of them."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        z = rng.normal(mean, spread, n)
+        return safecal.bernoulli(rng.random(n) < special.expit(z), logits=said(rng, z)), {}
+
+    return draw
+
+
+def times(factor: float) -> Callable[[np.random.Generator, Array], Array]:
+    """Say log-odds that are too large."""
+    return lambda rng, z: factor * z
+
+
+def mixed(rng: np.random.Generator, z: Array) -> Array:
+    """Say twice the log-odds in 30 % of the rows, and less than half in the others."""
+    return np.where(rng.random(len(z)) < 0.3, 2.0, 0.45) * z
+
+
+def atoms(*parts: tuple[float, float, float]) -> Draw:
+    """Draw rows of a few kinds: share, what is said, what is true."""
+    shares, said, true = (np.array(column) for column in zip(*parts, strict=True))
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        kind = np.minimum(np.searchsorted(np.cumsum(shares), rng.random(n)), len(parts) - 1)
+        return safecal.bernoulli(rng.random(n) < true[kind], said[kind]), {}
+
+    return draw
+
+
+def classes(count: int, factor: float) -> Draw:
+    """Draw rows of K classes whose logits are too large."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        z = rng.normal(0.0, 2.5, (n, count))
+        return safecal.categorical((z + rng.gumbel(size=z.shape)).argmax(axis=1), logits=factor * z), {}
+
+    return draw
+
+
+def states(factor: float) -> Draw:
+    """Draw states of four dimensions whose covariances are too small; they differ in size."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        std = np.exp(rng.normal(0.0, 0.7, (n, 1))) * np.ones(4)
+        x = rng.normal(size=(n, 4)) * std * np.sqrt(factor)
+        return safecal.gaussian(x, np.zeros((n, 4)), std=std), {}
+
+    return draw
+
+
+def grouped(count: int) -> Draw:
+    """Draw calibrated rows in groups."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        predictions, _ = two(0.0, 2.0, times(1.0))(rng, n)
+        return predictions, {"by": rng.integers(0, count, n)}
+
+    return draw
+
+
+def weighted(factor: float) -> Draw:
+    """Draw rows with weights."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        predictions, _ = two(0.0, 2.0, times(factor))(rng, n)
+        return predictions, {"sample_weight": rng.gamma(2.0, 1.0, n)}
+
+    return draw
+
+
+@lru_cache
+def factor_of(ecd: float) -> float:
+    """Return how many times too large the logits are when N(0, 2) is the truth and ECD is this."""
+
+    def found(factor: float) -> float:
+        def at(z: float) -> float:
+            said = factor * z
+            return float((special.expit(said) - special.expit(z)) * said * np.exp(-0.125 * z * z))
+
+        return float(integrate.quad(at, -16.0, 16.0)[0]) / np.sqrt(8.0 * np.pi)
+
+    return float(optimize.brentq(lambda f: found(f) - ecd, 1.0, 4.0))
+
+
+FEWER = SIZES[:4]
+TRUTHS = (
+    Truth("calibrated, logits N(0, 2)", two(0, 2, times(1)), "UNSAFE"),
+    Truth("calibrated, logits N(4, 1)", two(4, 1, times(1)), "UNSAFE"),
+    Truth("calibrated and rare, logits N(−6, 1.5)", two(-6, 1.5, times(1)), "UNSAFE"),
+    Truth("calibrated and vague, logits N(0, .5)", two(0, 0.5, times(1)), "UNSAFE"),
+    Truth("T = 1.34, within every limit", two(0, 2, times(1.34)), "UNSAFE"),
+    Truth("at the limit of ECD, 0.1 nat", two(0, 2, times(factor_of(0.1))), "UNSAFE"),
+    Truth("at the limit of temperature, 1.5, logits N(0, .5)", two(0, 0.5, times(1.5)), "UNSAFE"),
+    Truth("at the limit of mistakes, 3 times", atoms((1.0, 0.001, 0.003)), "UNSAFE"),
+    Truth("at the limit in a tenth, .97 for .9125", atoms((0.9, 0.5, 0.5), (0.1, 0.97, 0.9125)), "UNSAFE"),
+    Truth("beyond in a tenth, .97 for .85", atoms((0.9, 0.5, 0.5), (0.1, 0.97, 0.85)), "SAFE"),
+    Truth("logits × 2 in 30 %, × .45 in the others", two(0, 2, mixed), "SAFE"),
+    Truth("log-odds shifted by 1", two(0, 2, lambda rng, z: z + 1.0), "SAFE"),
+    Truth("rare events eight times too many", two(-4.9, 1, lambda rng, z: z - 2.1), "SAFE"),
+    Truth("T = 2", two(0, 2, times(2)), "SAFE"),
+    *(Truth(f"{k} classes, T = {t:g}", classes(k, t), "UNSAFE" if t < 1.2 else "SAFE", SIZES[:sizes])
+      for k, sizes in ((10, 4), (100, 3), (1000, 2)) for t in (1.0, 1.1, 1.35, 1.6)),
+    *(Truth(f"states of 4 dimensions, T = {t:g}", states(t), "UNSAFE" if t <= 1.1 else "SAFE", FEWER)
+      for t in (1.0, 1.1, 1.5, 2.0)),
+    *(Truth(f"calibrated, {count} groups", grouped(count), "UNSAFE", FEWER) for count in (2, 10, 100, 500)),
+    *(Truth(f"weights, T = {t:g}", weighted(t), "UNSAFE" if t < 1.5 else "SAFE", FEWER) for t in (1.0, 2.0)),
+)  # fmt: skip
+
+HEAD = """# Decisions, validated
+
+How often a model is called SAFE, UNDETERMINED and UNSAFE, by what is true of it and by the number of rows. Made by
+`make validate`. Decisions that are wrong are **bold** where they come more often than 5 % of the time.
+
+SAFE claims that over-confidence is ruled out on average and shown nowhere: with few rows a bad place may not show yet.
+That is why some lines have SAFE in them, and fewer with every column.
+
+| truth | """
+
+
+def decisions(truth: Truth, n: int, repetitions: int) -> Counter[str]:
+    """Count the decisions."""
+    rng = np.random.default_rng([zlib.crc32(truth.name.encode()), n])
+    found: Counter[str] = Counter()
+    for _ in range(repetitions):
+        predictions, more = truth.draw(rng, n)
+        found[predictions.evaluate(bins=None, **more).verdict.decision] += 1
+    return found
+
+
+def line(truth: Truth, scale: float) -> str:
+    """Return one line of the table: SAFE / UNDETERMINED / UNSAFE in percent, by number of rows."""
+    cells = []
+    for n in SIZES:
+        if n not in truth.sizes:
+            cells.append("")
+            continue
+        width = 20 if "classes" in truth.name and n * int(truth.name.split()[0]) > 10**6 else 1
+        repetitions = max(round(REPETITIONS[n] * scale / width), 5)
+        found = decisions(truth, n, repetitions)
+        shares = {name: 100.0 * found[name] / repetitions for name in ("SAFE", "UNDETERMINED", "UNSAFE")}
+        cells.append(" / ".join(_bold(share, name == truth.never) for name, share in shares.items()))
+        print(f"{truth.name}, {n} rows: {cells[-1]}", file=sys.stderr, flush=True)
+    return f"| {truth.name} | {' | '.join(cells)} |"
+
+
+def _bold(share: float, wrong: bool) -> str:
+    return f"**{share:.0f}**" if wrong and share > 5.0 else f"{share:.0f}"
+
+
+def main() -> None:
+    """Print the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    parser.add_argument("--match", default="", help="only truths whose name contains this")
+    options = parser.parse_args()
+    lines = [line(truth, 0.1 if options.quick else 1.0) for truth in TRUTHS if options.match in truth.name]
+    sizes = " | ".join(f"{n} rows" for n in SIZES)
+    print(f"{HEAD}{sizes} |\n|---|{'---|' * len(SIZES)}\n" + "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
