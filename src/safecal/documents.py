@@ -9,7 +9,7 @@ from .errors import DocumentError
 __all__ = ["SCHEMA_VERSION", "body", "document", "number", "plain", "version_of"]
 
 SCHEMA_VERSION = 1
-_NEWER = {"evaluation": 2, "verdict": 2}  # kinds whose documents have changed since
+_NEWER = {"evaluation": 2, "verdict": 2, "clusters": 2}  # kinds whose documents have changed since
 
 
 def version_of(kind: str) -> int:

@@ -1,26 +1,27 @@
 """All sums of one evaluation: what every door fills, and all that a verdict is made of. Tallies merge with ``+``."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from . import documents
-from ._checks.columns import cluster_codes, weights
+from ._checks.columns import weights
 from ._checks.message import fail
 from ._kernels.cells import top_moments
 from ._sums.cells import Cells, Points, WeightedCells
-from ._sums.clusters import NEAR, Clusters
+from ._sums.clusters import Clusters
 from ._sums.nodes import Nodes
+from ._sums.pairs import Pairs
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
+from .clustering import Clustered, Clustering, few_pairs
 from .errors import MergeError, ShapeError
-from .families.predictions import Predictions, possible_weight
+from .families.predictions import Predictions
 from .histogram import Histogram, counted, of_points
 from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
-from .scored import Scored
 from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table
 from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring
@@ -71,6 +72,8 @@ class Tally:
         Rows that give some outcome a probability of exactly 0.
     decimals : int
         To how many decimals predictions were rounded, where some are certain; else 0.
+    pairs : Pairs or None
+        Sums by cluster and group, where there are both. Documents do not hold them.
 
     Examples
     --------
@@ -96,6 +99,7 @@ class Tally:
     top: Cells | None = None
     n_certain: int = 0
     decimals: int = 0
+    pairs: Pairs | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -162,11 +166,10 @@ class Tally:
             splits.append(by_bin(predictions, plan.bins, plan.bin_on))
         if by is not None:
             splits.append(by_group(predictions, by))
-        keys: tuple[Hashable, ...] = ()
-        codes = None
+        clustering = None
         if cluster is not None:
-            keys, codes = cluster_codes(cluster, predictions.n, predictions.outcome)
-        found = _swept(predictions, splits, weight, codes, len(keys))
+            clustering = Clustering(predictions, cluster, None if by is None else splits[-1])
+        found = _swept(predictions, splits, weight, clustering)
         tables = [split.table(sums) for split, sums in zip(splits, found.sums, strict=False)]
         most = predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
         return cls(
@@ -178,13 +181,14 @@ class Tally:
             tables[0].total if tables else added_up(found.sums[0]),
             tables[0] if len(tables) > (by is not None) else None,
             None if by is None else tables[-1],
-            None if found.clusters is None else Clusters(keys, found.clusters),
+            None if clustering is None else clustering.clusters(),
             found.spectrum,
             None if found.cells is None else Histogram.of(found.cells),
             found.ordered,
             found.top,
             found.certain,
             found.decimals,
+            None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
         )
 
     @property
@@ -251,6 +255,7 @@ class Tally:
             _both(self.top, other.top, "cells of the likeliest class"),
             self.n_certain + other.n_certain,
             max(self.decimals, other.decimals),
+            None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -329,7 +334,7 @@ class _Block(NamedTuple):
     cells: FloatArray | None  # of a histogram
     ordered: Ordered | None
     top: Cells | None
-    clusters: Part | None
+    clusters: Clustered | None
 
 
 @dataclass(slots=True)
@@ -343,7 +348,7 @@ class _Swept:
     cells: FloatArray | None  # of a histogram
     ordered: Ordered | None
     top: Cells | None
-    clusters: FloatArray | None
+    clustering: Clustering | None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
@@ -353,21 +358,19 @@ class _Swept:
         for name in ("spectrum", "cells", "ordered", "top"):
             a, b = getattr(self, name), getattr(new, name)
             setattr(self, name, b if first else None if a is None or b is None else a + b)
-        if self.clusters is not None and new.clusters is not None:
-            self.clusters[new.clusters.keys] += new.clusters.sums
+        if self.clustering is not None and new.clusters is not None:
+            self.clustering.absorb(new.clusters)
 
 
 def _swept(
-    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, codes: IndexArray | None, clusters: int
+    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, clustering: Clustering | None
 ) -> _Swept:
     def one(rows: slice) -> _Block:
-        quick = _quick(predictions, splits, rows, weight) if codes is None else None
-        return _scored(predictions, splits, rows, weight, codes, clusters) if quick is None else quick
+        quick = _quick(predictions, splits, rows, weight) if clustering is None else None
+        return _scored(predictions, splits, rows, weight, clustering) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, 0, None, None, None, None, None)
-    if codes is not None:
-        total.clusters = np.zeros((clusters, 3 + len(NEAR)))
+    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, 0, None, None, None, None, clustering)
     for k, new in enumerate(in_order(one, predictions)):
         total.absorb(new, k == 0)
     for sums in total.sums:
@@ -410,17 +413,15 @@ def _scored(
     splits: Sequence[Split],
     rows: slice,
     weight: AnyArray | None,
-    codes: IndexArray | None,
-    clusters: int,
+    clustering: Clustering | None,
 ) -> _Block:
     """Sum a block by its scored rows."""
     scored, w, (spectrum, near, order) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
-    grouped = None
-    if codes is not None:
-        keys, index, size = occurring(codes[rows], clusters)
-        grouped = Part(keys, _cluster_sums(scored, w, near, index, size))
+    clusters = None
+    if clustering is not None:
+        clusters = clustering.summed(scored, w, None if near is None else near(), rows)
     ordered = None
     if order is not None:
         found, index = np.unique(order, return_inverse=True)
@@ -431,22 +432,4 @@ def _scored(
         top = Cells(top_moments(scored.confidence, scored.correct))
     certain = predictions.certain(rows)
     decimals = predictions.decimals(rows) if certain else 0
-    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, grouped)
-
-
-def _cluster_sums(
-    scored: Scored, weight: FloatArray | None, near: FloatArray | None, codes: IndexArray, size: int
-) -> FloatArray:
-    """Sum the possible rows of each cluster; weights of all."""
-    possible = possible_weight(scored, weight)
-    w = np.ones(len(scored)) if possible is None else possible
-    noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
-    excess = np.where(w > 0.0, scored.excess, 0.0)
-    expected = np.full((len(NEAR), len(scored)), np.nan) if near is None else np.where(w > 0.0, near, 0.0)
-    columns = (
-        w * excess,
-        np.ones(len(w)) if weight is None else weight,
-        w * w * (scored.varentropy + noise),
-        *(w * expected),
-    )
-    return np.stack([np.bincount(codes, weights=column, minlength=size) for column in columns], axis=1)
+    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters)

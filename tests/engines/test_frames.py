@@ -234,15 +234,22 @@ def test_the_same_clusters_from_every_engine(engine: Callable[[Any], Any], form:
         *names,
         form,
         ("std", "sd") if form == "gaussian" else None,
+        by=("site", "year"),
         cluster="day",
         sample_weight="w" if weighted else None,
     )
-    found = express(nw.from_native(engine(TABLE)).lazy(), columns).tally(Plan()).clusters
-    whole = _tally(columns, TABLE, Plan()).clusters
-    assert found is not None
-    assert whole is not None
-    assert found.keys == whole.keys
-    np.testing.assert_allclose(found.sums, whole.sums, rtol=1e-12, atol=1e-12)
+    found = express(nw.from_native(engine(TABLE)).lazy(), columns).tally(Plan())
+    whole = _tally(columns, TABLE, Plan())
+    assert found.clusters is not None
+    assert whole.clusters is not None
+    assert found.clusters.keys == whole.clusters.keys
+    np.testing.assert_allclose(found.clusters.sums, whole.clusters.sums, rtol=1e-12, atol=1e-12)
+    assert found.pairs is not None
+    assert whole.pairs is not None
+    assert (found.pairs.clusters, found.pairs.keys) == (whole.pairs.clusters, whole.pairs.keys)
+    np.testing.assert_array_equal(found.pairs.cluster, whole.pairs.cluster)
+    np.testing.assert_array_equal(found.pairs.key, whole.pairs.key)
+    np.testing.assert_allclose(found.pairs.sums, whole.pairs.sums, rtol=1e-12, atol=1e-12)
 
 
 def test_quantiles_from_every_engine(engine: Callable[[Any], Any]) -> None:

@@ -18,6 +18,7 @@ import safecal
 from safecal import Evaluation, Limits, Predictions, Summary, Table
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.nodes import Nodes
+from safecal._sums.pairs import Pairs
 from safecal.engines import arrow
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.front_door import evaluate_predictions
@@ -292,7 +293,21 @@ def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> 
         assert a.keys is not None
         assert b.keys is not None
         order = [a.keys.index(key) for key in b.keys]
-        np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-12, atol=1e-12 * np.abs(b.sums).max())
+        np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(b.sums)))
+    same_pairs(found.tally.pairs, whole.tally.pairs)
+
+
+def same_pairs(found: Pairs | None, whole: Pairs | None) -> None:
+    assert (found is None) == (whole is None)
+    if found is None or whole is None:
+        return
+    a, b = (
+        {(p.clusters[c], p.keys[k]): row for c, k, row in zip(p.cluster, p.key, p.sums, strict=True)}
+        for p in (found, whole)
+    )
+    assert set(a) == set(b)
+    sums = [np.array([a[pair] for pair in b]), np.array(list(b.values()))]
+    np.testing.assert_allclose(*sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(sums[1])))
 
 
 def same_sums(found: Summary, whole: Summary, terms: Summary) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import optimize, special, stats
+from scipy import special, stats
 
 import safecal
 from safecal.inference import tested as testing
@@ -218,36 +218,3 @@ def test_states() -> None:
     assert (found.value, found.low, found.high) == pytest.approx(wanted, rel=1e-8)
     p = 2.0 * min(stats.chi2.sf(total, 600), stats.chi2.cdf(total, 600))
     assert _result(tally, Bounds(tally)).p_value == pytest.approx(p, rel=1e-8)
-
-
-def _clustered_bound(rows: Rows, seen: np.ndarray, codes: np.ndarray, side: int) -> float:
-    """Compare cluster sums, seen minus expected, with their spread and that of independent rows: by all rows."""
-    size = int(codes.max()) + 1
-
-    def beyond(log_beta: float) -> float:
-        _, mean, variance, _ = rows.cumulants(math.exp(log_beta))
-        gaps = np.bincount(codes, weights=rows.weight * (seen - mean), minlength=size)
-        own = math.fsum(rows.weight**2 * variance)
-        t = gaps.sum() / max(gaps.std(ddof=1) * math.sqrt(size), math.sqrt(own))
-        return side * t - float(stats.t.isf(ALPHA, size - 1))
-
-    start = -math.log(rows.temperature())
-    return math.exp(-optimize.brentq(beyond, start, start + side * 5.0, xtol=1e-12))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("law", ["sharp", "uniform", "vague and sharp"])
-def test_clusters(law: str, weighted: bool) -> None:
-    rng = np.random.default_rng(7)
-    z = SMOOTH[law](rng, 600)
-    shift = np.repeat(rng.normal(0.0, 0.7, 60), 10)
-    y = rng.random(600) < special.expit(z / 1.3 + shift)
-    codes, w = np.repeat(np.arange(60), 10), rng.gamma(2.0, 1.0, 600) if weighted else None
-    rows = two_classes(z, y, w)
-    found = Bounds(Tally.of(safecal.bernoulli(y, logits=z), sample_weight=w, cluster=codes)).temperature(0.95)
-    seen = np.where((z > 0.0) != y, np.abs(z), 0.0)
-    wanted = rows.temperature(), *(_clustered_bound(rows, seen, codes, side) for side in (+1, -1))
-    assert found.method == "cluster t"
-    assert found.value == pytest.approx(wanted[0], rel=2e-6)
-    # Between beta = 1/2, 1 and 2 the surprise expected of a cluster follows a parabola; weights make it rougher.
-    assert (found.low, found.high) == pytest.approx(wanted[1:], rel=5e-3 if weighted else 1e-3)

@@ -95,6 +95,16 @@ def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> N
     assert np.allclose(pl.read_ndjson(out)["calibrated"], want.apply(P, groups=SITE), rtol=1e-12, atol=0)
 
 
+def test_recalibrate_rows_that_depend_on_each_other(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    saved = tmp_path / "c.json"
+    day = pl.read_csv(rows)["day"].to_numpy()
+    said = safecal("recalibrate", rows, "--prob", "p", "--cluster", "day", "--alpha", "0.3", "--save", saved)
+    assert said.status == 0, said.err
+    want = library.SafeTemperature(0.3).fit(Y, P, cluster=day)
+    assert want.temperature_ > library.SafeTemperature(0.3).fit(Y, P).temperature_
+    assert repr(want) in said.out
+
+
 def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal, rng: np.random.Generator) -> None:
     logits = rng.normal(0, 2, (N, 3))
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)

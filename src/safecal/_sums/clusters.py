@@ -9,19 +9,21 @@ import numpy as np
 from .. import documents
 from .._types import FloatArray
 from ..errors import DocumentError, MergeError
+from .dependence import BASE, NEAR, RARE
 from .keyed import merged
 
-__all__ = ["Clusters", "NEAR"]
+__all__ = ["COLUMNS", "At", "Clusters"]
 
-NEAR = (0.5, 1.0, 2.0)  # inverse temperatures at which the surprise expected of each cluster is kept
-_COLUMNS = 3 + len(NEAR)
+COLUMNS = len(BASE) + 9
 
 
-class _Columns(NamedTuple):
-    excess: FloatArray  # sum of w times the excess; infinite where something impossible happened
-    weight: FloatArray
-    variance: FloatArray  # sum of w**2 times the variance of the excess
-    expected: FloatArray  # sums of w times the surprise expected, (3, clusters); NaN where there is none
+class At(NamedTuple):
+    """Sums of clusters at one beta, with ``e`` the surprise less the one expected, and ``v`` its variance."""
+
+    expected: FloatArray  # sum of w times the surprise expected; NaN where the family has none
+    variance: FloatArray  # of w**2 v
+    deviation: FloatArray  # of w times the root of v
+    square: FloatArray  # of w**2 e**2
 
 
 @final
@@ -33,18 +35,30 @@ class Clusters:
     ----------
     keys : tuple or None
         The clusters; None when they were read from a document, which does not name them.
-    sums : ndarray of shape (clusters, 6)
-        Of each the sums of ``w`` times the excess, of ``w``, of ``w**2`` times its variance, and of ``w`` times the
-        surprise expected at beta = 1/2, 1 and 2; NaN where the family has none.
+    sums : ndarray of shape (clusters, 19)
+        Of each the sums of `BASE`; then ``w`` times the surprise expected at beta = 1; then that, its variance, its
+        deviation and its squared excess at beta = 1/2, and the same at 2. NaN where the family has none.
+    sharp : ndarray of shape (3, 4) or None
+        Of all rows of K classes, at beta = 1/2, 1 and 2, the sums of `RARE`. Two classes have them in their spectrum.
     """
 
     keys: tuple[Hashable, ...] | None
     sums: FloatArray
+    sharp: FloatArray | None = None
 
-    @property
-    def columns(self) -> _Columns:
-        """The sums by name."""
-        return _Columns(self.sums[:, 0], self.sums[:, 1], self.sums[:, 2], self.sums[:, 3:].T)
+    def column(self, name: str) -> FloatArray:
+        """Return the sums of one name of `BASE`."""
+        return self.sums[:, BASE.index(name)]
+
+    def at(self, beta: float) -> At:
+        """Return the sums at one beta of `NEAR`."""
+        start = len(BASE)
+        if beta == 1.0:
+            found = [self.sums[:, start], *(self.column(name) for name in ("variance", "deviation", "square"))]
+        else:
+            first = start + (1 if beta == NEAR[0] else 5)
+            found = list(self.sums[:, first : first + 4].T)
+        return At(*map(np.ascontiguousarray, found))
 
     def __len__(self) -> int:
         return len(self.sums)
@@ -57,11 +71,15 @@ class Clusters:
                 "clusters must have names to be merged; documents do not hold them.\n\n"
                 "Hint: add up the tallies before you write them."
             )
-        return type(self)(*merged(self.keys, self.sums, other.keys, other.sums))
+        sharp = None if self.sharp is None or other.sharp is None else self.sharp + other.sharp
+        return type(self)(*merged(self.keys, self.sums, other.keys, other.sums), sharp)
 
     def __eq__(self, other: object) -> bool:
         """Compare the sums; names may be unknown."""
-        return isinstance(other, Clusters) and np.array_equal(self.sums, other.sums, equal_nan=True)
+        if not isinstance(other, Clusters) or (self.sharp is None) != (other.sharp is None):
+            return False
+        same = self.sharp is None or np.array_equal(self.sharp, np.asarray(other.sharp), equal_nan=True)
+        return same and np.array_equal(self.sums, other.sums, equal_nan=True)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -70,17 +88,24 @@ class Clusters:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the sums, without the names of the clusters, which may name people."""
-        return documents.document(
-            "clusters", {"sums": [[documents.number(x) for x in row] for row in self.sums.tolist()]}
-        )
+        sharp = None if self.sharp is None else _written(self.sharp)
+        return documents.document("clusters", {"sums": _written(self.sums), "sharp": sharp})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("clusters", document, ("sums",))
-        try:
-            rows = [[np.nan if x is None else float(x) for x in row] for row in content["sums"]]
-            sums = np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
-        except (TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold the sums of clusters; this one is damaged.") from error
-        return cls(None, sums)
+        content = documents.body("clusters", document, ("sums", "sharp"))
+        sharp = content["sharp"]
+        return cls(None, _read(content["sums"], COLUMNS), None if sharp is None else _read(sharp, len(RARE)))
+
+
+def _written(sums: FloatArray) -> list[list[float | str | None]]:
+    return [[documents.number(x) for x in row] for row in sums.tolist()]
+
+
+def _read(rows: Any, width: int) -> FloatArray:
+    try:
+        found = [[np.nan if x is None else float(x) for x in row] for row in rows]
+        return np.array(found, dtype=np.float64).reshape(len(found), width)
+    except (TypeError, ValueError) as error:
+        raise DocumentError("`document` must hold the sums of clusters; this one is damaged.") from error

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._types import FloatArray, IndexArray
 
-__all__ = ["Keyed", "merged"]
+__all__ = ["Keyed", "merged", "union"]
 
 Keys = tuple[Hashable, ...]
 
@@ -15,14 +15,25 @@ Keys = tuple[Hashable, ...]
 def merged(keys: Keys, rows: FloatArray, others: Keys, more: FloatArray) -> tuple[Keys, FloatArray]:
     """Return all keys of two sides, those of the first first, and the sums of both; no key may come twice in a side."""
     with np.errstate(invalid="ignore", over="ignore"):
-        if keys == others:
+        together, index = union(keys, others)
+        if together is keys:
             return keys, rows + more
-        places = {key: place for place, key in enumerate(keys)}
-        index = _places(places, others)
-        out = np.zeros((len(places), rows.shape[1]))
+        out = np.zeros((len(together), rows.shape[1]))
         out[: len(rows)] = rows
         out[index] += more
-        return tuple(places), out
+        return together, out
+
+
+def union(keys: Keys, others: Keys) -> tuple[Keys, IndexArray]:
+    """Return all keys of two sides, those of the first first, and the place of each of the others among them.
+
+    Where both sides are alike, the first is returned itself.
+    """
+    if keys == others:
+        return keys, np.arange(len(keys))
+    places = {key: place for place, key in enumerate(keys)}
+    index = _places(places, others)
+    return tuple(places), index
 
 
 def _places(known: dict[Hashable, int], keys: Sequence[Hashable]) -> IndexArray:

@@ -51,7 +51,7 @@ def _fitted(source: Source, reading: Reading, options: argparse.Namespace) -> Re
     batch = join_batches(list(Reader(source, reading).batches()))
     calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
-    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight)
+    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight, cluster=batch.cluster)
     rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.weight, **limit_options(options)}
     before = evaluate_predictions(batch.predictions, **rest)
     after = evaluate_predictions(_tempered(batch, calibrator, groups), **rest)

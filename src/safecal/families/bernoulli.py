@@ -15,7 +15,7 @@ from .._kernels import bernoulli as kernel
 from .._kernels.cells import cell_moments
 from .._kernels.compiled import Sums, bernoulli_sums, floats
 from .._sums.cells import Cells, WeightedCells
-from .._sums.clusters import NEAR
+from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
 from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
@@ -125,7 +125,12 @@ class Bernoulli(Predictions):
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         values, odds = self._odds(rows)
-        near = np.stack([odds.L * special.expit(-beta * odds.L) for beta in NEAR])
+
+        def near() -> Near:
+            q = special.expit(-np.array(NEAR)[:, None] * odds.L)
+            mean = odds.L * q
+            return Near(mean, mean * (odds.L * (1.0 - q)))  # in this order, because L * L may overflow where q is 0
+
         assert scored.correct is not None
         inside = ~((odds.m == 0.0) & (odds.L == 0.0))
         if weight is not None:

@@ -13,15 +13,15 @@ from .._checks.message import fail
 from .._checks.row_sums import row_sums
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
-from .._kernels.nodes import NODES, node_rows
+from .._kernels.nodes import node_rows
 from .._kernels.order import confidence_cells
-from .._sums.clusters import NEAR
+from .._sums.dependence import Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
 from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
+from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
 
 __all__ = ["categorical", "checked_classes"]
 
@@ -141,9 +141,9 @@ class Categorical(Predictions):
         assert scored.correct is not None
         # An outcome as likely as the most likely one is no surprise either.
         above = ~scored.correct & (scored.surprisal > -np.log(scored.confidence) * (1.0 + 1e-9)) & ~scored.impossible
-        near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
+        spectrum = Nodes.of(found, possible_weight(scored, weight), int(above.sum()))
         order = confidence_cells(scored.confidence, top, self.classes)
-        return Spectral(Nodes.of(found, possible_weight(scored, weight), int(above.sum())), near, order)
+        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0]), order)
 
     def decimals(self, rows: Rows) -> int:
         return 0 if self.logits or self.clip is not None else decimals_of(self.values[rows])

@@ -18,7 +18,7 @@ from .._checks.states import (
 )
 from .._kernels import gaussian as kernel
 from .._kernels.order import spread_cells
-from .._sums.clusters import NEAR
+from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
@@ -117,10 +117,10 @@ class Gaussian(Predictions):
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         # The sums say it all: half of NEES is a gamma variable, whatever the covariance.
-        half = np.full(len(scored), 0.5 * self.dimension)
+        half, betas = np.full(len(scored), 0.5 * self.dimension), np.array(NEAR)[:, None]
         assert scored.entropy is not None
         order = spread_cells(scored.entropy, self.dimension)
-        return Spectral(None, np.stack([half / beta for beta in NEAR]), order)
+        return Spectral(None, lambda: Near(half / betas, half / betas**2), order)
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"

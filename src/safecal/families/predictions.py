@@ -16,7 +16,7 @@ from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
 from .._kernels.order import spread_cells
 from .._sums.cells import Cells, WeightedCells
-from .._sums.clusters import NEAR
+from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import OptionError, RangeError, UnavailableError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Cumulants", "Partition", "Predictions", "Spectral"]
 
 BLOCK = 65_536
+AT_NEAR = [NODES.index(beta) for beta in NEAR]
 _FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc need not map anew each time
 
 
@@ -46,13 +47,13 @@ class Cumulants(NamedTuple):
 
 
 class Spectral(NamedTuple):
-    """The spectrum of some rows, where there is one, and the surprise expected of each at ``NEAR``, ``(3, n)``.
+    """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for.
 
     ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell.
     """
 
     spectrum: Cells | WeightedCells | Nodes | None
-    near: FloatArray | None
+    near: Callable[[], Near] | None
     order: IndexArray | None = None
 
 
@@ -328,8 +329,8 @@ class Predictions(ABC):
                 continue
         w = possible_weight(scored, weight)
         surprises = len(scored) - int(scored.impossible.sum())
-        near = np.stack([-found[NODES.index(beta), 1] for beta in NEAR])
-        return Spectral(Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False), near, order)
+        spectrum = Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False)
+        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]), order)
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
         """Score some rows, and cut out their weights.

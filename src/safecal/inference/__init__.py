@@ -5,6 +5,7 @@
 ``lattice``, ``two_sizes``, ``enumeration``, ``tails``   its tails, where surprises are few and where they are many
 ``bounds``, ``tested``, ``temperature``   intervals, the test and the temperature, read off a tally
 ``keyed``          intervals of many bins or groups at once
+``dependence``, ``cluster_bounds``, ``cluster_mistakes``, ``needed``   the same where rows come in clusters
 ``calibration``, ``saddlepoint``, ``surprises``, ``tempered``   the same test, from rows
 ``results``        what is returned
 """

@@ -17,12 +17,14 @@ from .._checks.message import fail
 from .._sums.nodes import Nodes
 from ..errors import EmptyError, UnavailableError, WeightError
 from ..tally import Tally
+from .cluster_bounds import clustered_interval
 from .clustered import ClusteredLaw
+from .dependence import ALIKE, Rarity
 from .law import Law, normal_score
 from .nodes import NodesLaw
 from .points import PointsLaw
 from .results import Interval
-from .skewed import Spread, summary_spread
+from .skewed import summary_spread
 from .states import StatesLaw
 
 __all__ = ["Bounds", "Curve", "inverse", "law_of"]
@@ -118,16 +120,21 @@ class Bounds:
     def _empirical(self, level: float) -> tuple[float, float, str]:
         """Return bounds from the spread of the rows, or of clusters."""
         s, clusters = self._tally.summary, self._tally.clusters
-        if clusters is None:
-            spread, method = summary_spread(s), "skewness-corrected t"
-        else:
-            sums = clusters.columns
-            parts = (sums.excess - s.ecd * sums.weight) / s.weight
-            spread = Spread.of(parts, float(np.abs(sums.excess / s.weight).max()))
-            method = f"skewness-corrected t on {len(clusters)} clusters"
+        if clusters is not None:
+            alpha = 0.5 * (1.0 - level)
+            return *clustered_interval(clusters.sums, alpha, self._rarity(alpha)), f"t on {len(clusters)} clusters"
+        spread = summary_spread(s)
         if spread is None or spread.error == 0.0:
             return s.ecd, s.ecd, "no spread"
-        return *spread.interval(s.ecd, level), method
+        return *spread.interval(s.ecd, level), "skewness-corrected t"
+
+    def _rarity(self, alpha: float) -> Rarity:
+        """Return how rare surprises are where the bounds lie: at that ECD they are as many as at that temperature."""
+        if not isinstance(self.law, ClusteredLaw) or math.isnan(self.law.beta):
+            return ALIKE
+        smallest, largest = self.law.range
+        high, low = (min(max(self._beta(alpha, side), smallest), largest) for side in (+1, -1))
+        return Rarity(self.law.rarity(low).surprise, self.law.rarity(high).rest)
 
 
 def law_of(tally: Tally) -> Law | None:

@@ -4,15 +4,17 @@ import math
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, one_cluster, weights
+from .._checks.columns import choice, one_cluster, weights
 from .._checks.message import fail
-from .._types import AnyArray, ArrayLike, FloatArray
+from .._types import AnyArray, ArrayLike
 from ..errors import OptionError, UnavailableError
 from ..families.predictions import Predictions
 from ..summary import Summary
 from ..tally import Tally
 from . import tails
 from .bounds import law_of
+from .clustered import ClusteredLaw, clusters_at_one
+from .dependence import ALIKE
 from .enumeration import exact_tails
 from .points import PointsLaw, count_text
 from .results import TestResult
@@ -157,36 +159,23 @@ def _by_cluster(
             OptionError, "method", 'must be "cluster" exactly when `cluster` is given',
             got=f"{method!r} {'with' if cluster is not None else 'without'} `cluster`",
         )  # fmt: skip
-    codes, size = clusters(cluster, predictions.n, predictions.outcome)
-    return cluster_test(cluster_sums(predictions, codes, size, weight), alternative)
+    return cluster_test(Tally.of_checked(predictions, None, weight, None, cluster), alternative)
 
 
-def cluster_test(units: FloatArray, alternative: str) -> TestResult:
-    """Test the sums of clusters, as `cluster_sums` gives them."""
-    sums, _, variances = units.T
-    size = len(sums)
+def cluster_test(tally: Tally, alternative: str) -> TestResult:
+    """Test the sums of clusters."""
+    clusters = tally.clusters
+    assert clusters is not None
+    size = len(clusters)
     if size < 2:
         raise one_cluster(size)
     reason = f"rows of one cluster depend on each other: a t-test on the sums of {size} clusters"
-    if np.isinf(sums).any():
+    if tally.summary.weight_impossible > 0.0:
         return TestResult(math.inf, p_value((0.0, 1.0), alternative), alternative, "cluster", reason, size)
-    t, lower, upper = tails.cluster_tails(sums, float(variances.sum()))
+    law = law_of(tally)
+    rarity = law.rarity(1.0) if isinstance(law, ClusteredLaw) else ALIKE
+    t, upper, lower = (float(x[0]) for x in clusters_at_one(clusters).tails(rarity))
     return TestResult(t, p_value((upper, lower), alternative), alternative, "cluster", reason, size)
-
-
-def cluster_sums(predictions: Predictions, codes: AnyArray, size: int, weight: AnyArray | None) -> AnyArray:
-    """Return the summed excess, the summed weight and the null variance of each cluster."""
-    out = np.zeros((size, 3))
-    for rows in predictions.row_blocks():
-        scored, w = predictions.weighted(rows, weight)
-        w = np.ones(len(scored)) if w is None else w
-        with np.errstate(invalid="ignore"):
-            excess = np.where(w > 0.0, w * scored.excess, 0.0)
-        out[:, 0] += np.bincount(codes[rows], weights=excess, minlength=size)
-        out[:, 1] += np.bincount(codes[rows], weights=w, minlength=size)
-        noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
-        out[:, 2] += np.bincount(codes[rows], weights=w * w * (scored.varentropy + noise), minlength=size)
-    return out
 
 
 def _from_rows(

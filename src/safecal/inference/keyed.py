@@ -26,6 +26,7 @@ from .skewed import FEW
 from .tails import pearson3_quantiles
 
 __all__ = [
+    "bent",
     "bounds_by_key",
     "firm_and_weak_bounds",
     "interval_from_sums",
@@ -149,8 +150,8 @@ class _Keys(NamedTuple):
     def low(self) -> FloatArray:
         """Return the lower bounds."""
         with np.errstate(all="ignore"):
-            bent = _bent(self.t, self.skew)
-            reach = np.where(self.n < FEW, np.maximum(bent, self.t), bent) * self.error
+            straight = bent(self.t, self.skew)
+            reach = np.where(self.n < FEW, np.maximum(straight, self.t), straight) * self.error
             low = self.ecd - np.where(self.error > 0.0, reach, 0.0)
             low = np.fmin(low, self.ecd - self._claimed(upper=True) / self.weight)
             low = np.fmax(low, self.least)
@@ -159,8 +160,8 @@ class _Keys(NamedTuple):
     def high(self) -> FloatArray:
         """Return the upper bounds."""
         with np.errstate(all="ignore"):
-            bent = _bent(-self.t, self.skew)
-            reach = np.where(self.n < FEW, np.minimum(bent, -self.t), bent) * self.error
+            straight = bent(-self.t, self.skew)
+            reach = np.where(self.n < FEW, np.minimum(straight, -self.t), straight) * self.error
             high = self.ecd - np.where(self.error > 0.0, reach, 0.0)
             high = np.fmax(high, self.ecd - self._claimed(upper=False) / self.weight)
             high = np.fmax(high, self._rare())
@@ -202,6 +203,6 @@ def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
     return np.asarray(-special.stdtrit(np.maximum(few - 1.0, 1.0), alpha)[place])
 
 
-def _bent(g: FloatArray, skew: FloatArray) -> FloatArray:
+def bent(g: FloatArray, skew: FloatArray) -> FloatArray:
     """Undo Hall's transformation of t: see `safecal.inference.skewed.bent`."""
     return np.where(np.abs(skew) < 1e-6, g, 3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))

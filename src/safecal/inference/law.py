@@ -14,7 +14,7 @@ from scipy import special
 
 from ..errors import UnavailableError
 
-__all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "normal_score"]
+__all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "crossing", "normal_score"]
 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
@@ -182,6 +182,11 @@ def _crossing(f: Callable[[float], float], middle: float, end: float, first: flo
         f_inner = f(inner)
         if f_inner >= 0.0:
             return math.exp(inner)
+    return crossing(f, inner, f_inner, outer, f_outer)
+
+
+def crossing(f: Callable[[float], float], inner: float, f_inner: float, outer: float, f_outer: float) -> float:
+    """Return the exponential of where a score is 0, between a point where it is below and one where it is not."""
     kept = 0
     for _ in range(_STEPS):  # inward: false position, with the end that stays halved (Illinois)
         x = (inner * f_outer - outer * f_inner) / (f_outer - f_inner)

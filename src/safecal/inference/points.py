@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from .._sums.cells import Points
+from .dependence import rarest_half
 from .enumeration import listed_tails
 from .lattice import Lattice
 from .law import LARGEST, SMALLEST, Law, Tails, Tilt, solve
@@ -86,6 +87,19 @@ class PointsLaw(Law):
     def expected(self, beta: float) -> float:
         """Return the expected number of surprises."""
         return float(self.points.n @ special.expit(-beta * self.points.L))
+
+    def rarity(self, beta: float) -> tuple[float, float]:
+        """Return how probable surprises are where they are rarest, and their absence: see `Rarity`."""
+        q = special.expit(-beta * self.points.L)
+        deviation = self._nw * self.points.L * np.sqrt(q * (1.0 - q))
+        return rarest_half(q, deviation), rarest_half(1.0 - q, deviation)
+
+    def spread(self, beta: float) -> tuple[float, float]:
+        """Return the sums of ``w`` times the standard deviation, and of ``w**2`` times the squared excess."""
+        L, q = self.points.L, special.expit(-beta * self.points.L)
+        excess = np.where(self.points.wrong, L, 0.0) - L * q
+        square = (self._nw * self.points.w) @ (excess * excess)
+        return float(self._nw @ (L * np.sqrt(q * (1.0 - q)))), float(square)
 
     @cached_property
     def few(self) -> bool:

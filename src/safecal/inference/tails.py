@@ -5,9 +5,9 @@ import math
 import numpy as np
 from scipy import special
 
-from .._types import AnyArray, FloatArray
+from .._types import FloatArray
 
-__all__ = ["cluster_tails", "lugannani_rice", "normal", "pearson3", "pearson3_quantile", "pearson3_quantiles"]
+__all__ = ["lugannani_rice", "normal", "pearson3", "pearson3_quantile", "pearson3_quantiles"]
 
 _ATOM = 1e-10  # shape of a gamma law below which it is one value, but for a probability smaller than every level
 _EVEN = 1e5  # shape from which a gamma law is expanded about the normal one, to 4e-12 standard deviations
@@ -101,16 +101,3 @@ def lugannani_rice(distance: float, drop: float, variance: float, third: float) 
         correction = 1.0 / u - 1.0 / r
     upper, lower = normal(r)
     return min(max(upper + density * correction, 0.0), 1.0), min(max(lower - density * correction, 0.0), 1.0)
-
-
-def cluster_tails(sums: AnyArray, variance: float) -> tuple[float, float, float]:
-    """Return t over clusters, and the tails at it: of a value as small, and of one as large.
-
-    ``variance`` is what the whole sum has if the model is right and its rows independent. Clusters that agree more
-    closely than that agree by chance, and are not taken for proof: a model that is nearly always right gives equal sums
-    until its first surprise.
-    """
-    error = max(float(sums.std(ddof=1)) * math.sqrt(len(sums)), math.sqrt(variance))
-    total = float(sums.sum())
-    t = total / error if error > 0.0 else math.copysign(math.inf, total) if total else 0.0
-    return t, float(special.stdtr(len(sums) - 1, t)), float(special.stdtr(len(sums) - 1, -t))

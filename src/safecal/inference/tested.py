@@ -17,9 +17,7 @@ def tally_test(tally: Tally, law: Law | None) -> TestResult:
     """Test calibration on both sides, by the first method that applies."""
     s = tally.summary
     if tally.clusters is not None:
-        units = tally.clusters.sums[:, :3].copy()
-        units[0, 0] += math.inf if s.weight_impossible > 0.0 else 0.0
-        return cluster_test(units, "two-sided")
+        return cluster_test(tally, "two-sided")
     known = decided(s, "two-sided")
     if known is not None:
         return known

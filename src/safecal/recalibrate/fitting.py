@@ -10,7 +10,7 @@ only if the test rejected at the root itself: so one level serves all the tests.
 
 The test is Student's, with the larger of two variances of the mean: the one that the model at beta gives itself, and
 the one seen in the rows. The latter alone misses large surprises that have not happened yet, and fails in small
-samples; the former alone trusts the model.
+samples; the former alone trusts the model. Where rows come in clusters, it is the test of `inference.dependence`.
 """
 
 import math
@@ -22,7 +22,9 @@ import numpy as np
 from scipy import optimize, special
 
 from ..families.predictions import partition_surprisal
+from ..inference.law import normal_score
 from ..inference.tempered import LARGEST, SMALLEST, Tempered
+from .dependent import Dependent
 
 __all__ = ["FEWEST", "FEWEST_IN_GROUP", "Refusal", "effective_rows", "likeliest", "safe", "unfit"]
 
@@ -80,7 +82,7 @@ def unfit(rows: Tempered, fewest: int) -> Refusal | None:
     return None
 
 
-def likeliest(rows: Tempered, precision: float) -> float | Refusal:
+def likeliest(rows: Tempered, precision: float, clusters: Dependent | None = None) -> float | Refusal:
     """Return the likeliest beta, unless it is infinite or its logarithm has a larger standard error than wanted."""
     n = rows.predictions.n
     if rows.best is None:
@@ -91,18 +93,24 @@ def likeliest(rows: Tempered, precision: float) -> float | Refusal:
             f"no outcome surprised; needs about {needed}",
         )
     error = math.sqrt(rows.best.variance) / (rows.best.information * rows.best.beta)
+    if clusters is not None and math.isfinite(precision):
+        sums, rarity = clusters.at(rows.best.beta)[0]
+        error *= math.sqrt(max(float(sums.above(rarity)[0] / sums.own[0]), 1.0))
     if error > precision:
         needed = math.ceil(n * (error / precision) ** 2)
         return Refusal("the temperature is too uncertain", None, f"needs about {needed}")
     return rows.best.beta
 
 
-def safe(rows: Tempered, alpha: float) -> float | Refusal:
+def safe(rows: Tempered, alpha: float, clusters: Dependent | None = None) -> float | Refusal:
     """Return the largest beta up to which ``g(beta) >= 0`` is rejected at level ``alpha``."""
-    df = effective_rows(rows) - 1.0
-    critical = float(special.stdtrit(df, 1.0 - alpha))
+    critical = float(special.stdtrit(effective_rows(rows) - 1.0, 1.0 - alpha))
+    if clusters is not None:
+        critical = normal_score(alpha)
 
     def margin(*betas: float) -> list[float]:
+        if clusters is not None:
+            return clusters.scores(betas, critical)
         return [t - critical for t in _statistics(rows, betas)]
 
     end = min(rows.beta, LARGEST)  # at the likeliest beta, g is 0 in the sample and nothing is rejected
@@ -118,7 +126,8 @@ def safe(rows: Tempered, alpha: float) -> float | Refusal:
                 return _crossing(margin, low, beta)
     if low > 0.0:  # without a surprise, predictions may be so flat that no beta is too sharp
         return end if math.isinf(rows.beta) and margin(end)[0] > 0.0 else _crossing(margin, low, end)
-    return _not_ruled_out(rows, alpha, critical, best + critical)
+    many = (rows.predictions.n, "rows") if clusters is None else (clusters.size, "clusters")
+    return _not_ruled_out(*many, alpha, critical, best + critical)
 
 
 def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
@@ -155,12 +164,11 @@ def _crossing(margin: Margin, low: float, high: float) -> float:
     return float(optimize.brentq(lambda beta: margin(beta)[0], points[first - 1], points[first], rtol=1e-12))
 
 
-def _not_ruled_out(rows: Tempered, alpha: float, critical: float, best: float) -> Refusal:
-    n = rows.predictions.n
+def _not_ruled_out(n: int, unit: str, alpha: float, critical: float, best: float) -> Refusal:
     needed = max(n + 1, math.ceil(1.1 * n * (critical / best) ** 2)) if best > 0.0 else 0
-    many = f"about {needed} rows like these would do" if 0 < needed < 1_000_000 else "many more rows are needed"
+    many = f"about {needed} {unit} like these would do" if 0 < needed < 1_000_000 else f"many more {unit} are needed"
     return Refusal(
-        f"over-confidence cannot be ruled out at level {alpha:g} with these {n} rows, at any temperature",
+        f"over-confidence cannot be ruled out at level {alpha:g} with these {n} {unit}, at any temperature",
         f"{many}, or a larger `alpha`.",
-        f"needs about {needed}" if 0 < needed < 1_000_000 else "needs many more",
+        f"needs about {needed}{'' if unit == 'rows' else ' clusters'}" if 0 < needed < 1_000_000 else "needs many more",
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import documents
 from .._checks.arrays import as_array
-from .._checks.columns import weights
+from .._checks.columns import clusters, weights
 from .._checks.recalibration import (
     class_prediction,
     fitted_codes,
@@ -19,7 +19,7 @@ from .._checks.recalibration import (
     refused,
     spread_form,
 )
-from .._types import AnyArray, ArrayLike, FloatArray, Labels
+from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
@@ -28,6 +28,7 @@ from ..inference.bounds import Bounds, inverse
 from ..inference.results import Interval
 from ..inference.tempered import Tempered, tempered
 from ..tally import Tally
+from .dependent import Dependent
 from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, unfit
 from .tempering import tempered_classes, tempered_spread
 
@@ -82,7 +83,7 @@ class Recalibration(ABC):
     groups_: dict[Hashable, FittedTemperature] | None
 
     @abstractmethod
-    def _choose(self, rows: Tempered, in_group: bool) -> float | Refusal:
+    def _choose(self, rows: Tempered, in_group: bool, clusters: Dependent | None) -> float | Refusal:
         """Return the inverse temperature of rows that have one, or why it cannot be had."""
 
     @abstractmethod
@@ -99,6 +100,7 @@ class Recalibration(ABC):
         labels: Labels | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit the temperature of a classifier, on rows it was not trained on.
 
@@ -118,6 +120,8 @@ class Recalibration(ABC):
             Weight of each row.
         groups : array-like of shape (n,), optional
             Fit each group a temperature of its own.
+        cluster : array-like of shape (n,), optional
+            Rows that depend on each other share a cluster: a patient, a track, a day.
 
         Returns
         -------
@@ -130,7 +134,7 @@ class Recalibration(ABC):
             Where the rows, or those of a group, have no temperature; the message says why.
         """
         predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels)
-        return self.fit_predictions(predictions, sample_weight=sample_weight, groups=groups)
+        return self.fit_predictions(predictions, sample_weight=sample_weight, groups=groups, cluster=cluster)
 
     def fit_states(
         self,
@@ -144,6 +148,7 @@ class Recalibration(ABC):
         precision: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit by how much the covariances of state estimates are to be inflated.
 
@@ -157,6 +162,8 @@ class Recalibration(ABC):
             Weight of each row.
         groups : array-like of shape (n,), optional
             Fit each group a temperature of its own.
+        cluster : array-like of shape (n,), optional
+            Rows that depend on each other share a cluster: a patient, a track, a day.
 
         Returns
         -------
@@ -164,10 +171,15 @@ class Recalibration(ABC):
             With ``temperature_``, the factor of the covariance, and the other attributes set.
         """
         predictions = gaussian(x_true, mean, std=std, var=var, cov=cov, chol=chol, precision=precision)
-        return self.fit_predictions(predictions, sample_weight=sample_weight, groups=groups)
+        return self.fit_predictions(predictions, sample_weight=sample_weight, groups=groups, cluster=cluster)
 
     def fit_predictions(
-        self, predictions: Predictions, *, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        predictions: Predictions,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit the temperature of predictions of any family that is normalised.
 
@@ -179,6 +191,8 @@ class Recalibration(ABC):
             Weight of each row.
         groups : array-like of shape (n,), optional
             Fit each group a temperature of its own; not for densities.
+        cluster : array-like of shape (n,), optional
+            Rows that depend on each other share a cluster.
 
         Returns
         -------
@@ -186,36 +200,45 @@ class Recalibration(ABC):
             With ``temperature_`` and the other attributes set.
         """
         weight = weights(sample_weight, predictions.n, predictions.outcome)
-        fitted_groups = None if groups is None else self._fit_groups(predictions, weight, groups)
-        fitted = self._fit(predictions, weight, in_group=False)
+        codes = None if cluster is None else clusters(cluster, predictions.n, predictions.outcome)[0]
+        fitted_groups = None if groups is None else self._fit_groups(predictions, weight, codes, groups)
+        fitted = self._fit(predictions, weight, codes, in_group=False)
         if isinstance(fitted, Refusal):
             refused(fitted.text, fitted.hint)
         self._set(predictions.family, fitted, fitted_groups)
         return self
 
-    def _fit(self, predictions: Predictions, weight: AnyArray | None, in_group: bool) -> FittedTemperature | Refusal:
+    def _fit(
+        self, predictions: Predictions, weight: AnyArray | None, codes: IndexArray | None, in_group: bool
+    ) -> FittedTemperature | Refusal:
         rows = tempered(predictions, weight)
-        beta = unfit(rows, FEWEST_IN_GROUP if in_group else FEWEST) or self._choose(rows, in_group)
+        dependent = None
+        if codes is not None:
+            keys, codes = np.unique(codes, return_inverse=True)
+            if len(keys) < 2:
+                return Refusal("all rows are of one cluster", None, "all its rows are of one cluster")
+            dependent = Dependent(rows, codes, len(keys))
+        beta = unfit(rows, FEWEST_IN_GROUP if in_group else FEWEST) or self._choose(rows, in_group, dependent)
         if isinstance(beta, Refusal):
             return beta
-        bounds = Bounds(Tally.of_checked(predictions, None, weight, None, None))
+        bounds = Bounds(Tally.of_checked(predictions, None, weight, None, codes))
         interval = replace(bounds.temperature(self._interval_level()), value=inverse(rows.beta))
         return FittedTemperature(beta, interval, predictions.n)
 
     def _fit_groups(
-        self, predictions: Predictions, weight: AnyArray | None, groups: ArrayLike
+        self, predictions: Predictions, weight: AnyArray | None, codes: IndexArray | None, groups: ArrayLike
     ) -> dict[Hashable, FittedTemperature]:
-        keys, codes = group_column(groups, predictions.n, predictions.outcome)
+        keys, group = group_column(groups, predictions.n, predictions.outcome)
         fitted: dict[Hashable, FittedTemperature] = {}
         refusals: dict[Hashable, tuple[int, str]] = {}
         for k, key in enumerate(keys):
-            index = np.flatnonzero(codes == k)
-            one = None if weight is None else weight[index]
+            index = np.flatnonzero(group == k)
+            one, own = (None if column is None else column[index] for column in (weight, codes))
             result: FittedTemperature | Refusal
             if one is not None and not (one > 0).any():
                 result = Refusal("", None, "their weights are all 0")
             else:
-                result = self._fit(some_rows(predictions, index), one, in_group=True)
+                result = self._fit(some_rows(predictions, index), one, own, in_group=True)
             if isinstance(result, Refusal):
                 refusals[key] = len(index), result.short
             else:

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._kernels.gaussian import LOG_2PI
-from ..._sums.clusters import NEAR
 from ..libraries import narwhals
 
-__all__ = ["binary_rows", "expected_surprise", "gaussian_rows", "information", "log1p", "one_minus_exp"]
+__all__ = ["binary_rows", "gaussian_rows", "information", "log1p", "one_minus_exp"]
 
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 _ROOT = 1.3407807929942596e154  # its square is the largest float
@@ -127,24 +126,6 @@ def gaussian_rows(frame: Any, form: str) -> Any:
         third=nw.lit(1.0),
         entropy=(LOG_2PI + 2.0 * nw.col("deviation").log() + 1.0) * 0.5,
     )
-
-
-def expected_surprise(frame: Any, classes: bool) -> tuple[Any, list[str]]:
-    """Add the weighted surprise expected at each beta of ``NEAR``, and return the names of these columns.
-
-    For two outcomes it is ``L / (1 + exp(beta L))``, for scalar Gaussians ``1 / (2 beta)``.
-    """
-    nw = narwhals()
-    w, odds = nw.col("w1"), nw.col("odds")
-    if not classes:
-        columns = {f"near{k}": w * (0.5 / beta) for k, beta in enumerate(NEAR)}
-        return frame.with_columns(**columns), list(columns)
-    t = nw.col("m_small") / nw.col("m_large")  # exp(-L)
-    powers = dict(zip(("t0", "t1", "t2"), (t.sqrt(), t, t * t), strict=True))
-    assert NEAR == (0.5, 1.0, 2.0)
-    frame = frame.with_columns(**powers)
-    columns = {f"near{k}": w * odds * nw.col(name) / (1.0 + nw.col(name)) for k, name in enumerate(powers)}
-    return frame.with_columns(**columns), list(columns)
 
 
 def _number(flag: Any) -> Any:

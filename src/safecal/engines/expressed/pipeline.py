@@ -1,7 +1,7 @@
 """Two-class and scalar Gaussian predictions, evaluated by the engine that holds them.
 
 One lazy pipeline of expressions: checks, the log-odds, the row formulas, the bin and the cell of each row. A dataframe
-engine sums it by its cells, once more by group and once more by cluster; nothing but sums leaves it.
+engine sums it by its cells, once more by group, by cluster, and by both; nothing but sums leaves it.
 """
 
 import math
@@ -17,8 +17,11 @@ from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.order import SPREADS
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.clusters import Clusters
+from ..._sums.dependence import added_by
+from ..._sums.pairs import Pairs
 from ..._types import AnyArray, FloatArray
 from ...bins import Bins
+from ...clustering import MAX_PAIRS, refuse_many
 from ...errors import BinsError, EmptyError
 from ...evaluation import Evaluation
 from ...families.bernoulli import bernoulli
@@ -36,7 +39,8 @@ from ..libraries import narwhals
 from ..quantiles import CELLS as FINE
 from ..quantiles import Grid
 from . import cells
-from .formulas import binary_rows, expected_surprise, gaussian_rows, information
+from .dependence import cluster_columns, pair_columns
+from .formulas import binary_rows, gaussian_rows, information
 from .queries import arrays, collected, limited, sums_by
 from .validity import Flagged, flag
 
@@ -72,7 +76,7 @@ class Expressed:
         return Evaluation.of(self.tally(self.plan(bins, bin_on, strategy)), limits)
 
     def tally(self, plan: Plan) -> Tally:
-        """Sum the rows: at most three queries, of all rows, by group and by cluster."""
+        """Sum the rows: at most four queries, of all rows, by group, by cluster, and by both."""
         query, size = self.main(plan)
         main = collected(query)
         self._refuse(main, plan)
@@ -92,6 +96,7 @@ class Expressed:
             spread=None if self.classes else self._spread(main, cell // SPREADS),
             ordered=None if self.classes else self._ordered(main, cell % SPREADS),
             n_certain=int(main["n_certain"].sum()),
+            pairs=self._pairs(),
         )
 
     def main(self, plan: Plan) -> tuple[Any, int]:
@@ -207,15 +212,29 @@ class Expressed:
     def _clusters(self) -> Clusters | None:
         if self.columns.cluster is None:
             return None
-        rows, near = expected_surprise(self.rows, self.classes)
-        weight, variance = ("weight", "sum_varentropy_weight2") if self.weighted else ("n", "sum_varentropy")
-        wanted = ["sum_excess", *([weight] if self.weighted else []), variance, *near]
+        rows, wanted = cluster_columns(self.rows, self.weighted, self.classes)
         found = limited(sums_by(rows, ["cluster"], wanted), "cluster")
         keys, codes = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
+        return Clusters(keys, added_by(codes, len(keys), self._columns(found, wanted)))
+
+    def _pairs(self) -> Pairs | None:
+        names = [f"by{k}" for k in range(len(self.columns.by))]
+        if not names or self.columns.cluster is None:
+            return None
+        rows, wanted = pair_columns(self.rows, self.weighted, self.classes)
+        found = sums_by(rows, ["cluster", *names], wanted).head(MAX_PAIRS + 1).collect("pyarrow").to_native()
+        refuse_many(found.num_rows)
+        clusters, cluster = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
+        columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
+        _, keys, key = group_codes(columns, found.num_rows)
+        return Pairs.of(clusters, keys, cluster, key, np.stack(self._columns(found, wanted), axis=1))
+
+    def _columns(self, found: Any, wanted: list[str]) -> list[AnyArray]:
+        """Return sums of dependent rows; states have no mistakes."""
         table = arrays(found, ["n", *wanted])
-        columns = ("sum_excess", weight, variance, *near)
-        sums = [np.bincount(codes, weights=table[name], minlength=len(keys)) for name in columns]
-        return Clusters(keys, np.stack(sums, axis=1))
+        if not self.classes:
+            table |= dict.fromkeys(("c_seen", "c_announced"), np.full(found.num_rows, np.nan))
+        return list(table.values())
 
 
 def _table(name: str, keys: tuple[Hashable, ...], sums: FloatArray, bins: Bins | None, top_label: bool) -> Table:

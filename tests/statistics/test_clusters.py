@@ -1,0 +1,139 @@
+"""Rows that come in clusters and surprise as one: no bound misses the truth more often than it says.
+
+Where clusters are few, bounds are wide, and miss far less often than that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from models import error
+from scipy import special
+from shocks import KINDS, draw, sizes, true_ecd
+
+import safecal
+from safecal.errors import UnavailableError
+from safecal.inference.bounds import Bounds
+from safecal.inference.cluster_bounds import clustered_bounds
+from safecal.inference.cluster_mistakes import clustered_ratios
+from safecal.inference.keyed import bounds_by_key
+from safecal.tally import Tally
+
+pytestmark = pytest.mark.proof
+ALPHA = 0.025
+REPEATS = {3: 200, 5: 200, 10: 150, 30: 100, 100: 80}
+CELLS = [
+    *((kind, clusters, "equal", 1.5) for kind in KINDS for clusters in (3, 10, 30, 100)),
+    *((kind, clusters, "equal", 1.0) for kind in ("usual", "storm", "vague") for clusters in (5, 30, 100)),
+    *((kind, clusters, "unequal", 1.5) for kind in ("usual", "storm", "states") for clusters in (5, 10, 30, 100)),
+    *((kind, 10, "one giant", 1.5) for kind in ("usual", "storm", "states")),
+]
+
+
+@pytest.mark.parametrize(("kind", "clusters", "shape", "temperature"), CELLS)
+def test_no_side_misses_more_often_than_it_says(kind: str, clusters: int, shape: str, temperature: float) -> None:
+    repeats = REPEATS[clusters]
+    rng = np.random.default_rng([clusters, len(kind), len(shape), int(10 * temperature)])
+    truth, rows = true_ecd(kind, temperature), sizes(shape, clusters)
+    missed = np.zeros(4)
+    for _ in range(repeats):
+        found = draw(kind, rng, rows, temperature)
+        bounds = Bounds(Tally.of(found.predictions, cluster=found.codes))
+        t, e = bounds.temperature(1.0 - 2.0 * ALPHA), bounds.interval(1.0 - 2.0 * ALPHA)
+        missed += [t.high < temperature, e.high < truth, t.low > temperature, e.low > truth]
+    assert (missed / repeats <= ALPHA + error(ALPHA, repeats)).all(), missed / repeats
+
+
+@pytest.mark.parametrize(("clusters", "rows", "kind", "high", "low"), [
+    (60, 50, "independent", 0.9, 0.0),
+    (100, 50, "correlated", 0.5, 0.0),
+    (20, 50, "independent", 0.0, 0.5),
+    (30, 50, "independent", 0.0, 0.9),
+])  # fmt: skip
+def test_power_where_rows_depend_on_each_other_less(
+    clusters: int, rows: int, kind: str, high: float, low: float
+) -> None:
+    """T = 1.5 is excluded from above where T is 1, and from below where it is 2."""
+    rng, repeats = np.random.default_rng(clusters), 40
+    size = np.full(clusters, rows)
+    rates = []
+    for temperature in (1.0, 2.0):
+        found = [draw(kind, rng, size, temperature) for _ in range(repeats)]
+        rates.append([Bounds(Tally.of(d.predictions, cluster=d.codes)).temperature(0.95) for d in found])
+    assert np.mean([t.high < 1.5 for t in rates[0]]) >= high
+    assert np.mean([t.low > 1.5 for t in rates[1]]) >= low
+
+
+@pytest.mark.parametrize("crossed", [False, True], ids=["nested", "crossed"])
+@pytest.mark.parametrize("kind", ["usual", "vague", "storm", "correlated", "independent", "10 classes", "states"])
+def test_groups_of_a_calibrated_model_are_not_called_over_confident(kind: str, crossed: bool) -> None:
+    """Six groups, eight clusters each; bounds of rows that are taken as independent find one in up to half."""
+    groups, clusters, repeats = 6, 8, 150
+    rng = np.random.default_rng([len(kind), crossed])
+    by_clusters = by_rows = 0
+    limit = 0.2 if kind == "states" else 0.1  # of two dimensions
+    for _ in range(repeats):
+        drawn = draw(kind, rng, np.full(clusters, 50 * groups) if crossed else np.full(clusters * groups, 50))
+        group = np.arange(len(drawn.codes)) % groups if crossed else drawn.codes // clusters
+        tally = Tally.of(drawn.predictions, by=group, cluster=drawn.codes)
+        assert tally.pairs is not None
+        assert tally.groups is not None
+        p = tally.pairs
+        low, high = clustered_bounds(p.key, p.cluster, p.sums, groups, 0.01 / groups)
+        by_clusters += bool((low > limit).any())
+        by_rows += bool((bounds_by_key(tally.groups.sums, 0.01 / groups)[0] > limit).any())
+        assert (high > 0.0).all()
+    assert by_clusters / repeats <= 0.01 + error(0.01, repeats)
+    if kind in ("usual", "storm"):
+        assert by_rows / repeats > 0.05
+
+
+@pytest.mark.parametrize("kind", ["usual", "storm", "correlated", "independent", "10 classes"])
+@pytest.mark.parametrize("clusters", [5, 10, 30, 100])
+def test_the_ratio_of_mistakes(kind: str, clusters: int) -> None:
+    rng, repeats = np.random.default_rng(clusters), REPEATS[clusters]
+    z = KINDS[kind](np.random.default_rng(1), 200_000)
+    z = np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z
+    announced, made = (1.0 - special.softmax(x, axis=1).max(axis=1).mean() for x in (z, z / 2.0))
+    missed = np.zeros(2)
+    for _ in range(repeats):
+        drawn = draw(kind, rng, sizes("equal", clusters), 2.0)
+        found = Tally.of(drawn.predictions, cluster=drawn.codes).clusters
+        assert found is not None
+        places = np.zeros(clusters, dtype=np.intp), np.arange(clusters)
+        low, high = clustered_ratios(*places, found.sums, 1, ALPHA)
+        missed += [low[0] > made / announced, high[0] < made / announced]
+    assert (missed / repeats <= ALPHA + error(ALPHA, repeats)).all(), missed / repeats
+
+
+@pytest.mark.parametrize(("clusters", "rows", "kind"), [
+    (30, 50, "usual"), (30, 50, "correlated"), (100, 20, "usual"), (10, 50, "usual"), (30, 50, "storm among vague"),
+])  # fmt: skip
+def test_a_safe_temperature_is_safe_where_rows_share_a_shock(clusters: int, rows: int, kind: str) -> None:
+    rng, repeats, truth, alpha = np.random.default_rng(clusters), 60, 1.5, 0.05
+    over = np.zeros(2)
+    for _ in range(repeats):
+        drawn = draw(kind, rng, np.full(clusters, rows), truth)
+        for k, cluster in enumerate((drawn.codes, None)):
+            try:
+                fitted = safecal.SafeTemperature(alpha).fit_predictions(drawn.predictions, cluster=cluster)
+            except UnavailableError:
+                continue
+            over[k] += fitted.temperature_ < truth
+    assert over[0] / repeats <= alpha + error(alpha, repeats)
+    if kind == "usual":
+        assert over[1] / repeats > 0.2
+
+
+def test_rows_of_one_cluster_each_are_rows() -> None:
+    """Clusters of one row: the bounds are about those of independent rows."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(0.0, 2.0, 2000)
+    predictions = safecal.bernoulli(rng.random(2000) < special.expit(z / 1.2), logits=z)
+    alone, clustered = (Bounds(Tally.of(predictions, cluster=c)) for c in (None, np.arange(2000)))
+    for a, b in (
+        (alone.temperature(0.95), clustered.temperature(0.95)),
+        (alone.interval(0.95), clustered.interval(0.95)),
+    ):
+        assert b.value == pytest.approx(a.value, rel=1e-9)
+        assert b.high - b.low == pytest.approx(a.high - a.low, rel=0.1)

@@ -1,0 +1,152 @@
+"""Sums by cluster and key: in any parts and any order they are those of all rows."""
+
+import itertools
+from collections.abc import Hashable
+
+import numpy as np
+import pytest
+
+import safecal
+from safecal import clustering
+from safecal._sums.dependence import BASE, RARE
+from safecal._sums.pairs import PAIRS, Gathered, Pairs
+from safecal.engines.batches import Batch, tally_batches
+from safecal.errors import ShapeError
+from safecal.plan import Plan
+from safecal.tally import Tally
+
+N = 600
+RNG = np.random.default_rng(6)
+Z = RNG.normal(0, 2, N)
+Y = RNG.random(N) < 1 / (1 + np.exp(-Z))
+W = RNG.gamma(2.0, 1.0, N)
+CLUSTER = np.array([f"p{k}" for k in RNG.integers(0, 40, N)])
+GROUP = np.array(["x", "y", None], dtype=object)[RNG.integers(0, 3, N)]
+
+
+def _tally(rows: slice, *, weighted: bool = False) -> Tally:
+    weight = W[rows] if weighted else None
+    return Tally.of(
+        safecal.bernoulli(Y[rows], logits=Z[rows]), by=GROUP[rows], cluster=CLUSTER[rows], sample_weight=weight
+    )
+
+
+def _named(pairs: Pairs | None) -> dict[tuple[Hashable, Hashable], np.ndarray]:
+    assert pairs is not None
+    found = zip(pairs.cluster, pairs.key, pairs.sums, strict=True)
+    return {(pairs.clusters[c], pairs.keys[k]): row for c, k, row in found}
+
+
+def _same(a: Pairs | None, b: Pairs | None) -> None:
+    found, wanted = _named(a), _named(b)
+    assert set(found) == set(wanted)
+    for pair, row in wanted.items():
+        np.testing.assert_allclose(found[pair], row, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_sum_is_that_of_the_rows(weighted: bool) -> None:
+    scored = safecal.bernoulli(Y, logits=Z).score()
+    w = W if weighted else np.ones(N)
+    e, v = scored.excess, scored.varentropy
+    q, d = 1 / (1 + np.exp(np.abs(Z))), np.sqrt(v)
+    wrong = (Z > 0) != Y
+    base = (np.ones(N), w, w * e, w**2, w**2 * e, w**2 * v, w * d, (w * e) ** 2, w * wrong, w * q)
+    rare = (w * d * q, w * d * np.sqrt(q), w * d * (1 - q), w * d * np.sqrt(1 - q))
+    columns = dict(zip(BASE + RARE, base + rare, strict=True))
+    pairs = _tally(slice(None), weighted=weighted).pairs
+    assert pairs is not None
+    seen = 0
+    for c, k, row in zip(pairs.cluster, pairs.key, pairs.sums, strict=True):
+        some = (pairs.clusters[c] == CLUSTER) & np.array([g == pairs.keys[k] for g in GROUP])
+        np.testing.assert_allclose(row, [columns[name][some].sum() for name in PAIRS], rtol=1e-11)
+        seen += int(some.sum())
+    assert seen == N
+    places = list(zip(pairs.cluster, pairs.key, strict=True))
+    assert places == sorted(places)
+
+
+def test_parts_add_up_in_any_order() -> None:
+    whole = _tally(slice(None)).pairs
+    cuts = [slice(0, 10), slice(10, 300), slice(300, 301), slice(301, N)]
+    parts = [_tally(rows).pairs for rows in cuts]
+    for order in itertools.permutations(parts):
+        a, b, c, d = order
+        assert a is not None
+        _same(a + b + c + d, whole)
+        _same((a + b) + (c + d), whole)
+
+
+def test_tallies_and_batches_carry_them() -> None:
+    whole = _tally(slice(None), weighted=True).pairs
+    _same((_tally(slice(0, 250), weighted=True) + _tally(slice(250, N), weighted=True)).pairs, whole)
+
+    def batch(rows: slice) -> Batch:
+        return Batch(safecal.bernoulli(Y[rows], logits=Z[rows]), W[rows], {"group": GROUP[rows]}, CLUSTER[rows])
+
+    _same(tally_batches([batch(slice(k, k + 37)) for k in range(0, N, 37)], Plan()).pairs, whole)
+
+
+def test_only_groups_with_clusters_have_pairs_and_no_document_holds_them() -> None:
+    predictions = safecal.bernoulli(Y, logits=Z)
+    assert Tally.of(predictions, by=GROUP).pairs is None
+    assert Tally.of(predictions, cluster=CLUSTER).pairs is None
+    tally = _tally(slice(None))
+    document = tally.to_dict()
+    assert "pairs" not in document
+    assert "p7" not in str(document)
+    read = Tally.from_dict(document)
+    assert read == tally
+    assert read.pairs is None
+
+
+def test_states_have_no_mistakes_and_are_never_rare() -> None:
+    pairs = Tally.of(safecal.gaussian(Z, np.zeros(N), std=1.0), by=GROUP, cluster=CLUSTER).pairs
+    assert pairs is not None
+    assert np.isnan(pairs.column("seen")).all()
+    for name in RARE:
+        np.testing.assert_array_equal(pairs.column(name), pairs.column("deviation"))
+
+
+def test_an_impossible_outcome_counts_in_weights_and_mistakes_alone() -> None:
+    pairs = Tally.of(safecal.bernoulli([1, 1, 0], [0.0, 0.8, 0.4]), by=["a"] * 3, cluster=["c", "c", "d"]).pairs
+    assert pairs is not None
+    assert np.isfinite(pairs.sums).all()
+    first = dict(zip(PAIRS, pairs.sums[0], strict=True))
+    assert (first["n"], first["weight"], first["weight2"], first["seen"]) == (2.0, 2.0, 1.0, 1.0)
+
+
+def test_many_blocks_are_gathered_like_one() -> None:
+    rng = np.random.default_rng(1)
+    cluster, key = rng.integers(0, 300, 5000), rng.integers(0, 50, 5000)
+    columns = [rng.random(5000) for _ in PAIRS]
+    whole, parts = Gathered(50), Gathered(50)
+    whole.absorb(whole.of_block(cluster, key, columns))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("safecal._sums.pairs._WAITING", 100)
+        for k in range(0, 5000, 250):
+            rows = slice(k, k + 250)
+            parts.absorb(parts.of_block(cluster[rows], key[rows], [c[rows] for c in columns]))
+    _same(parts.pairs(tuple(range(300)), tuple(range(50))), whole.pairs(tuple(range(300)), tuple(range(50))))
+
+
+def test_equality() -> None:
+    a, b = _tally(slice(0, 300)).pairs, _tally(slice(0, 300)).pairs
+    assert a == b
+    assert a != _tally(slice(0, 299)).pairs
+    assert a != "pairs"
+    with pytest.raises(TypeError):
+        hash(a)
+    with pytest.raises(TypeError):
+        a + 1  # type: ignore[operator]
+    assert repr(a) == f"Pairs({len(a or ())} of 40 clusters and 3 keys)"
+
+
+def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _tally(slice(0, 300)), _tally(slice(300, N))
+    monkeypatch.setattr(clustering, "MAX_PAIRS", 100)
+    wanted = r"`cluster` must form at most 100 different pairs with `by`; got 1\d\d"
+    with pytest.raises(ShapeError, match=wanted):
+        _tally(slice(None))
+    with pytest.raises(ShapeError, match=wanted):
+        first + second
