@@ -9,6 +9,8 @@ import numpy as np
 
 from . import documents
 from ._types import BoolArray, FloatArray, IndexArray
+from .inference.cluster_bounds import clustered_bounds
+from .inference.cluster_mistakes import clustered_ratios
 from .inference.keyed import bounds_by_key, lows_by_key
 from .inference.local import SHOWN, SUSPECTED, Local, Range, dimensions
 from .inference.mistakes import mistakes_by_key, ratio_bounds
@@ -16,6 +18,7 @@ from .inference.results import Interval
 from .limits import Limits
 from .summary import COLUMN
 from .table import Table
+from .tally import Tally
 
 __all__ = [
     "JudgedGroups",
@@ -158,11 +161,13 @@ class Place:
         return cls(**{name: content[name] for name in cls.__slots__})
 
 
-def range_places(local: Local, limits: Limits) -> list[Place]:
+def range_places(local: Local, limits: Limits, clustered: bool) -> list[Place]:
     """Return ranges that are over-confident beyond the limit, or suspected to be, the worst first; no row is in two."""
     limit = limits.local_threshold * local.column("dimensions")
     low = local.column("ecd_low")
     degree = _degree(low, local.column("at_least") > 0.0, local.column("ecd"), limit)
+    if clustered:  # how rows of one cluster depend on each other inside a range is not known: so it is not shown
+        degree = np.minimum(degree, 1)
     beyond = np.flatnonzero(degree)
     beyond = beyond[np.lexsort((-(low / limit)[beyond], -degree[beyond]))]
     kept: list[Range] = []
@@ -171,7 +176,7 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
         found = local[k]
         if not any(_meet(found, other) for other in kept):
             kept.append(found)
-            places.append(_of_range(found, float(limit[k])))
+            places.append(_of_range(found, float(limit[k]), bool(degree[k] == 2)))
     return places
 
 
@@ -182,12 +187,12 @@ def _meet(a: Range, b: Range) -> bool:
     return not apart and (inside or (a.low < b.high and b.low < a.high))
 
 
-def _of_range(r: Range, limit: float) -> Place:
+def _of_range(r: Range, limit: float, shown: bool) -> Place:
     of_class = "" if r.label is None else f", class {r.label} predicted"
     unit = "standard deviation" if r.on == "spread" else r.on
     name = f"{unit} {_ends(r.low, r.high)}{of_class}"
     return Place(
-        "range", name, r.ecd.low > limit, "ecd", limit, r.n, r.share, r.predicted, r.observed, r.ecd,
+        "range", name, shown, "ecd", limit, r.n, r.share, r.predicted, r.observed, r.ecd,
         math.nan, math.nan, r.on, r.low, r.high,
     )  # fmt: skip
 
@@ -217,31 +222,48 @@ class JudgedGroups(NamedTuple):
         return Interval(ecd, float(self.low[k]), float(self.high[k]), self.level, "from sums")
 
 
-def judge_groups(groups: Table, limits: Limits, weighted: bool) -> JudgedGroups:
-    """Bound every group, and hold it to its own limits."""
+def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
+    """Bound every group of a tally, or some of them, and hold each to its own limits."""
     sums = groups.sums
-    count = max(int(np.count_nonzero(groups.n)), 1)
+    count = max(int(np.count_nonzero((groups if tally.groups is None else tally.groups).n)), 1)
     alpha = SHOWN * (1.0 - limits.level) / count / _SCALES
-    low, high = bounds_by_key(sums, alpha)
-    at_least = lows_by_key(sums, alpha * SUSPECTED / SHOWN)
+    low, high, at_least, least = _group_bounds(groups, tally, alpha)
     possible = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
     limit = limits.threshold * dimensions(sums[:, COLUMN["sum_varentropy"]], possible)
     seen, announced = mistakes_by_key(sums)
-    least = np.zeros(len(groups)) if weighted else ratio_bounds(seen, seen, announced, alpha)[0]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = seen / announced
     by_ecd = _degree(low, at_least > 0.0, groups.ecd, limit)
     by_mistakes = _degree(least, least > 1.0, ratio, np.full(len(groups), limits.max_ratio))
-    if weighted:
-        by_mistakes[:] = 0
     return JudgedGroups(low, high, limit, 1.0 - 2.0 * alpha, seen, announced, by_ecd, by_mistakes)
 
 
-def group_places(groups: Table | None, limits: Limits, weighted: bool) -> list[Place]:
+def _group_bounds(groups: Table, tally: Tally, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return bounds on the ECD of each group, a less firm lower one, and a lower one on its ratio of mistakes."""
+    sums, weaker = groups.sums, alpha * SUSPECTED / SHOWN
+    if tally.clusters is None:
+        seen, announced = mistakes_by_key(sums)
+        least = np.zeros(len(groups)) if tally.weighted else ratio_bounds(seen, seen, announced, alpha)[0]
+        return *bounds_by_key(sums, alpha), lows_by_key(sums, weaker), least
+    nothing = np.full(len(groups), -math.inf)
+    if tally.pairs is None:  # read from a document, which does not tell rows of one cluster from others
+        return nothing, -nothing, nothing, np.zeros(len(groups))
+    pairs, places = tally.pairs, {key: k for k, key in enumerate(groups.keys)}
+    place = np.array([places.get(key, -1) for key in pairs.keys], dtype=np.intp)[pairs.key]
+    kept = place >= 0
+    rows = place[kept], pairs.cluster[kept], pairs.sums[kept], len(groups)
+    low, high = clustered_bounds(*rows, alpha)
+    impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
+    low, high, at_least = (np.where(impossible, math.inf, x) for x in (low, high, clustered_bounds(*rows, weaker).low))
+    return low, high, at_least, np.nan_to_num(clustered_ratios(*rows, alpha).low, nan=0.0)
+
+
+def group_places(tally: Tally, limits: Limits) -> list[Place]:
     """Return the groups that are over-confident beyond a limit, or suspected to be; the worst first."""
+    groups = tally.groups
     if groups is None:
         return []
-    judged, ecd = judge_groups(groups, limits, weighted), groups.ecd
+    judged, ecd = judge_groups(groups, limits, tally), groups.ecd
     order = np.flatnonzero(judged.degree)
     order = order[np.lexsort((-judged.low[order] / judged.limit[order], -judged.degree[order]))]
     places = []

@@ -187,10 +187,8 @@ def local_reason(average: str, reason: str, places: Sequence[Place], level: floa
             _UNDETERMINED: "the data cannot tell, and in places it may be over-confident",
         }[average]
     ends = f"The bounds of all places hold together at {100 * level:g} % confidence."
-    if clustered:
-        ends = "These bounds take the rows of a cluster as independent."
-    elif not shown:
-        ends = "More rows would tell."
+    if not shown:
+        ends = f"More {'clusters' if clustered else 'rows'} would tell."
     return f"{start}: {text}. {ends}"
 
 

@@ -12,6 +12,7 @@ from .certainty import certain_reason
 from .errors import TruthError
 from .inference.local import Local
 from .inference.mistakes import Mistakes
+from .inference.needed import clusters_needed
 from .inference.results import Interval, direction
 from .limits import Limits
 from .places import Place, group_places, range_places, worst_first
@@ -63,7 +64,9 @@ class Verdict:
     dimensions : float
         How many dimensions the rows have: two nats of varentropy each, at least one.
     rows_needed : int or None
-        About how many more rows would decide; None when it is decided, or no number would.
+        About how many more rows would decide; None when it is decided, or no number would, or rows come in clusters.
+    clusters_needed : int or None
+        About how many more clusters would decide, where rows come in clusters.
     uninformative : bool
         Whether predictions are so close to even odds that they say nothing: safe, and useless.
     direction : {"over-confident", "under-confident", "no clear direction"}
@@ -102,6 +105,7 @@ class Verdict:
     limits: Limits
     dimensions: float
     rows_needed: int | None
+    clusters_needed: int | None
     uninformative: bool
     direction: str
     worst: str | None
@@ -167,7 +171,8 @@ class Verdict:
 
 _NUMBERS = ("dimensions", "bias", "worst_share")
 _PLAIN = (
-    "decision", "on_average", "reason", "rows_needed", "uninformative", "direction", "worst", "n_impossible", "reading",
+    "decision", "on_average", "reason", "rows_needed", "clusters_needed", "uninformative", "direction", "worst",
+    "n_impossible", "reading",
 )  # fmt: skip
 
 
@@ -185,21 +190,21 @@ def judge(
     summary, certain = tally.summary, tally.n_certain
     average = Average.of(tally, ecd, temperature, mistakes, limits)
     on_average = UNSAFE if average.beyond else SAFE if average.within else UNDETERMINED
+    clustered = tally.clusters is not None
     places: tuple[Place, ...] = ()
     if limits.everywhere:
-        places = worst_first(range_places(local, limits) + group_places(tally.groups, limits, tally.weighted))
-    clustered = tally.clusters is not None
+        places = worst_first(range_places(local, limits, clustered) + group_places(tally, limits))
     decision = on_average
     if on_average != UNSAFE and places:
-        # Bounds of places take rows as independent, so clusters leave it open.
-        decision = UNSAFE if any(place.shown for place in places) and not clustered else UNDETERMINED
+        decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
     says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy
     # Logits so large that no temperature lets them fail: that they did not is no evidence.
     sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
     if decision == SAFE and (certain or sure):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
-    needed = rows_needed(summary.n, average) if undecided else None
+    needed = rows_needed(summary.n, average) if undecided and not clustered else None
+    more_clusters = _clusters_needed(tally, average, limits) if undecided and clustered else None
     reason = average_reason(on_average, summary, average)
     if decision == UNDETERMINED and not places and (certain or sure):
         needed = None
@@ -211,6 +216,8 @@ def judge(
         reason = local_reason(on_average, reason, places, limits.level, clustered)
     if needed is not None:
         reason += f" About {rounded(needed)} more row{'' if needed == 1 else 's'} would decide."
+    if more_clusters:
+        reason += f" About {rounded(more_clusters)} more cluster{'' if more_clusters == 1 else 's'} would decide."
     if says_nothing:
         reason += " It says almost nothing: its predictions are close to even odds."
     if not limits.everywhere:
@@ -227,6 +234,7 @@ def judge(
         limits=limits,
         dimensions=average.dimensions,
         rows_needed=needed,
+        clusters_needed=more_clusters,
         uninformative=says_nothing,
         direction=side,
         worst=_worst([table for table in (tally.bins, tally.groups) if table is not None]),
@@ -235,6 +243,20 @@ def judge(
         worst_share=tally.histogram.worst_share(),
         reading="" if reliability is None else reading(decision, on_average, side, reliability, summary.bias),
     )
+
+
+def _clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:
+    """Guess how many more clusters would let the averages be called safe."""
+    ratio = math.inf if average.ratio is None else average.ratio.limit
+    alpha = 0.5 * (1.0 - limits.level)
+    found = clusters_needed(
+        tally,
+        threshold=average.ecd.limit,
+        max_temperature=average.temperature.limit,
+        alpha=alpha,
+        max_ratio=ratio,
+    )
+    return found or None
 
 
 def _worst(tables: Sequence[Table]) -> str | None:

@@ -242,9 +242,49 @@ def test_the_limit_grows_with_what_there_is_to_say(rng: np.random.Generator, cla
 # Clusters
 
 
-def test_rows_of_a_cluster_do_not_make_a_group_unsafe_by_themselves() -> None:
-    # Bounds of groups take rows as independent: with clusters they withhold SAFE, and prove nothing.
-    y, logits, group = _one_bad_group(0.03)
-    verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": group}, cluster=np.arange(N) // 10).verdict
+def test_groups_with_clusters_are_judged_by_their_clusters() -> None:
+    y, logits, group = _one_bad_group(0.1)
+    verdict = safecal.evaluate(y, logits=logits, by={"site": group}, cluster=np.arange(N) // 20).verdict
+    assert verdict.decision == UNSAFE
+    assert _names(verdict) == ["site few"]
+    few = safecal.evaluate(
+        y[:400], logits=logits[:400], by={"site": group[:400]}, cluster=np.arange(400) // 100
+    ).verdict
+    assert few.shown == ()
+
+
+def test_shocks_that_clusters_share_make_no_group_unsafe(rng: np.random.Generator) -> None:
+    alarms = 0
+    for _ in range(30):
+        group, cluster = np.repeat(np.arange(6), 400), np.repeat(np.arange(48), 50)
+        z = rng.normal(0, 2, 2400)
+        shock = rng.random(48)[cluster]  # all rows of a cluster are lucky, or none is
+        verdict = safecal.evaluate(shock < special.expit(z), logits=z, by=group, cluster=cluster).verdict
+        alarms += bool(verdict.shown)
+    assert alarms == 0
+
+
+def test_too_few_clusters_say_how_many_are_needed() -> None:
+    y, logits = _calibrated(1500, 3)
+    verdict = safecal.evaluate(y, logits=logits, cluster=np.arange(1500) // 50).verdict
     assert verdict.decision == UNDETERMINED
-    assert "take the rows of a cluster as independent" in verdict.reason
+    assert verdict.rows_needed is None
+    assert verdict.clusters_needed is not None
+    assert "more clusters would decide." in verdict.reason
+    many = safecal.evaluate(*_repeated(y, logits, 4), cluster=np.arange(6000) // 50).verdict
+    assert many.decision == SAFE
+
+
+def _repeated(y: np.ndarray, logits: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    z = rng.normal(0, 2, times * len(y))
+    return rng.random(len(z)) < special.expit(z), special.expit(z)
+
+
+def test_ranges_with_clusters_withhold_safe_and_prove_nothing(rng: np.random.Generator) -> None:
+    logits = rng.normal(0, 2, N)
+    y = rng.random(N) < special.expit(logits - 1.0)
+    verdict = safecal.evaluate(y, logits=logits, cluster=np.arange(N) // 20).verdict
+    assert verdict.decision == UNDETERMINED
+    assert verdict.shown == ()
+    assert verdict.reason.endswith("More clusters would tell.")

@@ -22,6 +22,7 @@ from ..summary import COLUMN
 from ..tally import Tally
 from .keyed import firm_and_weak_bounds
 from .results import Interval
+from .skewed import summary_spread
 
 __all__ = ["SHOWN", "SUSPECTED", "Local", "Range", "cuts", "dimensions"]
 
@@ -143,11 +144,14 @@ class Local:
             return cls("", np.zeros((0, len(_NUMBERS))), error, min_share)
         sums = np.concatenate([_added(order.sums, ends) for order, ends in pieces])
         alpha = error / len(sums)
-        bounds = firm_and_weak_bounds(sums, alpha, alpha * SUSPECTED / SHOWN)
+        bounds: tuple[FloatArray, ...] = firm_and_weak_bounds(sums, alpha, alpha * SUSPECTED / SHOWN)
+        known = _known(sums, orders[0].on, total)
+        if tally.clusters is not None:
+            bounds = tuple(_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
         labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
         low = [order.low[ends[:, 0]] for order, ends in pieces]
         high = [order.high[ends[:, 1] - 1] for order, ends in pieces]
-        columns = (*(np.concatenate(x) for x in (labels, low, high)), *_known(sums, orders[0].on, total), *bounds)
+        columns = (*(np.concatenate(x) for x in (labels, low, high)), *known, *bounds)
         return cls(orders[0].on, np.stack(columns, axis=1), error, min_share)
 
     def __len__(self) -> int:
@@ -266,6 +270,22 @@ class Local:
             raise DocumentError("`document` must hold ranges; this one is damaged.") from error
         numbers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_NUMBERS))
         return cls(str(content["on"]), numbers, float(content["error"]), float(content["min_share"]))
+
+
+def _dependence(tally: Tally) -> float:
+    """Return how many times the error of ECD grows because rows of one cluster depend on each other; at least 1."""
+    s, clusters = tally.summary, tally.clusters
+    spread = summary_spread(s)
+    if clusters is None or spread is None or spread.error == 0.0 or len(clusters) < 2:
+        return 1.0
+    parts = (clusters.column("excess") - s.ecd_possible * clusters.column("weight")) / s.weight
+    error = math.sqrt(float(parts @ parts) * len(parts) / (len(parts) - 1.0))
+    return max(error / spread.error, 1.0) if math.isfinite(error) else 1.0
+
+
+def _widened(ecd: FloatArray, bound: FloatArray, times: float) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(ecd), ecd + times * (bound - ecd), bound)
 
 
 def dimensions(varentropy: FloatArray | float, weight: FloatArray | float) -> FloatArray:

@@ -17,6 +17,7 @@ from .._sums.nodes import Nodes
 from .._types import FloatArray
 from ..summary import COLUMN
 from ..tally import Tally
+from .cluster_mistakes import clustered_ratios
 from .results import Interval
 
 __all__ = ["Mistakes", "mistakes_by_key", "ratio_bounds"]
@@ -62,7 +63,8 @@ class Mistakes:
         Returns
         -------
         Mistakes or None
-            With an exact Poisson interval; with weights, that of a gamma law of the same mean and variance.
+            With an exact Poisson interval; with weights, that of a gamma law of the same mean and variance; with
+            clusters, one from their sums.
         """
         s = tally.summary
         if s.sum_correct is None or s.sum_confidence is None:
@@ -70,9 +72,14 @@ class Mistakes:
         seen, announced = max(s.weight - s.sum_correct, 0.0), max(s.weight - s.sum_confidence, 0.0)
         square, heaviest = (seen, 1.0) if not tally.weighted else _weights(tally, seen)
         alpha = 0.5 * (1.0 - level)
+        value = seen / announced if announced > 0.0 else math.inf if seen > 0.0 else math.nan
+        clusters = tally.clusters
+        if clusters is not None:
+            every = np.zeros(len(clusters), dtype=np.intp), np.arange(len(clusters)), clusters.sums, 1
+            low, high = (float(x[0]) for x in clustered_ratios(*every, alpha))
+            return cls(seen, announced, Interval(value, low, high, level, f"t on {len(clusters)} clusters"))
         bounds = ratio_bounds(np.array([seen]), np.array([square]), np.array([announced]), alpha, heaviest)
         low, high = (float(x[0]) for x in bounds)
-        value = seen / announced if announced > 0.0 else math.inf if seen > 0.0 else math.nan
         method = "weighted Poisson" if tally.weighted else "Poisson"
         return cls(seen, announced, Interval(value, low, high, level, method))
 

@@ -101,7 +101,7 @@ class GroupsDisplay(Display):
         table = checked(evaluation).groups
         if table is None:
             raise fail(OptionError, "evaluation", "must have groups", hint="evaluate with `by=` a column of groups.")
-        judged = judge_groups(table, evaluation.limits, evaluation.tally.weighted)
+        judged = judge_groups(table, evaluation.limits, evaluation.tally)
         intervals = [judged.interval(ecd, k) for k, ecd in enumerate(table.ecd.tolist())]
         return cls._of(table, intervals, judged.limit.tolist()).plot(ax=ax, most=most)
 

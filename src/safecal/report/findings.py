@@ -107,7 +107,7 @@ def _side(ecd: Interval, limit: float) -> str:
 
 def _groups(table: Table, evaluation: Evaluation) -> list[Rung]:
     """Return the groups, each as the verdict judges it: by ECD, by its mistakes, or not at all."""
-    judged = judge_groups(table, evaluation.limits, evaluation.tally.weighted)
+    judged = judge_groups(table, evaluation.limits, evaluation.tally)
     everywhere = evaluation.limits.everywhere
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.ecd.tolist(), strict=True)
     found = []
