@@ -105,10 +105,11 @@ def evaluate(
     safecal evaluation: 6 rows, bernoulli
     <BLANKLINE>
     UNDETERMINED: the data cannot tell at 95 % confidence: ECD lies between -0.278
-    and 1.83 nat, and 0.1 is allowed.
+    and 1.83, and 0.1 nat is allowed.
     <BLANKLINE>
     ECD          -0.0040  nat, 95 % interval -0.2785 to +1.8325: no clear direction
     temperature   0.9857  95 % interval 0.31... to +inf; 1 is calibrated
+    mistakes           1  for 1.3 announced: 0.769 times, 0.0195 to 4.29 at 95 %
     p-value         0.96  of calibration, exact test
     NLL           0.4851  nat, smaller is better; the model expected 0.4891
     ECE           0.0500  over-confident part 0.0000, under-confident 0.0500

@@ -117,7 +117,10 @@ def test_quantile_bins_beyond() -> None:
 
 def test_values_are_capped_as_well_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MAX_VALUES", 4000)
-    assert evaluate_batches(lambda: cut(500, classes=True)).reliability is None
+    held = []
+    monkeypatch.setattr(engine, "join_batches", lambda batches: held.append(batches))
+    assert evaluate_batches(lambda: cut(500, classes=True)).n == 6000
+    assert not held  # the rows were summed, not joined
 
 
 def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
