@@ -24,7 +24,7 @@ import safecal
 Array = np.ndarray
 Draw = Callable[[np.random.Generator, int], tuple[safecal.Predictions, dict[str, Any]]]
 SIZES = (300, 1000, 3000, 10_000, 40_000)
-REPETITIONS = {300: 400, 1000: 400, 3000: 400, 10_000: 200, 40_000: 100}
+REPETITIONS = {300: 200, 1000: 200, 3000: 200, 10_000: 100, 40_000: 50}
 
 
 @dataclass(frozen=True)

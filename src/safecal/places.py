@@ -161,13 +161,11 @@ class Place:
         return cls(**{name: content[name] for name in cls.__slots__})
 
 
-def range_places(local: Local, limits: Limits, clustered: bool) -> list[Place]:
+def range_places(local: Local, limits: Limits) -> list[Place]:
     """Return ranges that are over-confident beyond the limit, or suspected to be, the worst first; no row is in two."""
     limit = limits.local_threshold * local.column("dimensions")
     low = local.column("ecd_low")
     degree = _degree(low, local.column("at_least") > 0.0, local.column("ecd"), limit)
-    if clustered:  # how rows of one cluster depend on each other inside a range is not known: so it is not shown
-        degree = np.minimum(degree, 1)
     beyond = np.flatnonzero(degree)
     beyond = beyond[np.lexsort((-(low / limit)[beyond], -degree[beyond]))]
     kept: list[Range] = []
@@ -176,7 +174,7 @@ def range_places(local: Local, limits: Limits, clustered: bool) -> list[Place]:
         found = local[k]
         if not any(_meet(found, other) for other in kept):
             kept.append(found)
-            places.append(_of_range(found, float(limit[k]), bool(degree[k] == 2)))
+            places.append(_of_range(found, float(limit[k])))
     return places
 
 
@@ -187,12 +185,12 @@ def _meet(a: Range, b: Range) -> bool:
     return not apart and (inside or (a.low < b.high and b.low < a.high))
 
 
-def _of_range(r: Range, limit: float, shown: bool) -> Place:
+def _of_range(r: Range, limit: float) -> Place:
     of_class = "" if r.label is None else f", class {r.label} predicted"
     unit = "standard deviation" if r.on == "spread" else r.on
     name = f"{unit} {_ends(r.low, r.high)}{of_class}"
     return Place(
-        "range", name, shown, "ecd", limit, r.n, r.share, r.predicted, r.observed, r.ecd,
+        "range", name, r.ecd.low > limit, "ecd", limit, r.n, r.share, r.predicted, r.observed, r.ecd,
         math.nan, math.nan, r.on, r.low, r.high,
     )  # fmt: skip
 

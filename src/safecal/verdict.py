@@ -193,7 +193,7 @@ def judge(
     clustered = tally.clusters is not None
     places: tuple[Place, ...] = ()
     if limits.everywhere:
-        places = worst_first(range_places(local, limits, clustered) + group_places(tally, limits))
+        places = worst_first(range_places(local, limits) + group_places(tally, limits))
     decision = on_average
     if on_average != UNSAFE and places:
         decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED

@@ -27,6 +27,7 @@ from .skewed import summary_spread
 __all__ = ["SHOWN", "SUSPECTED", "Local", "Range", "cuts", "dimensions"]
 
 _HALVINGS = 4  # to sixteenths
+_NEAR = 1e-3  # a probability below it may as well be 0, in words
 SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
 _NUMBERS = (
     "label", "low", "high", "n", "share", "predicted", "observed", "dimensions", "ecd", "ecd_low", "ecd_high",
@@ -147,11 +148,15 @@ class Local:
         bounds: tuple[FloatArray, ...] = firm_and_weak_bounds(sums, alpha, alpha * SUSPECTED / SHOWN)
         known = _known(sums, orders[0].on, total)
         if tally.clusters is not None:
-            bounds = tuple(_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
+            low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
+            bounds = (
+                np.minimum(low, 0.0),
+                high,
+                at_least,
+            )  # how rows depend inside a range is not known: nothing is shown
         labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
-        low = [order.low[ends[:, 0]] for order, ends in pieces]
-        high = [order.high[ends[:, 1] - 1] for order, ends in pieces]
-        columns = (*(np.concatenate(x) for x in (labels, low, high)), *known, *bounds)
+        low, high = (np.concatenate(x) for x in zip(*(_ends(order, ends) for order, ends in pieces), strict=True))
+        columns = (np.concatenate(labels), low, high, *known, *bounds)
         return cls(orders[0].on, np.stack(columns, axis=1), error, min_share)
 
     def __len__(self) -> int:
@@ -270,6 +275,15 @@ class Local:
             raise DocumentError("`document` must hold ranges; this one is damaged.") from error
         numbers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_NUMBERS))
         return cls(str(content["on"]), numbers, float(content["error"]), float(content["min_share"]))
+
+
+def _ends(order: Order, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
+    """Return where each range begins and ends; the first and the last reach to 0 and 1 where they nearly do."""
+    low, high = order.low[ends[:, 0]], order.high[ends[:, 1] - 1]
+    if order.on == "spread":
+        return low, high
+    first, last = ends[:, 0] == 0, ends[:, 1] == len(order.high)
+    return np.where(first & (low < _NEAR), 0.0, low), np.where(last & (high > 1.0 - _NEAR), 1.0, high)
 
 
 def _dependence(tally: Tally) -> float:
