@@ -125,7 +125,7 @@ _NEIGHBOURS = 16  # points of a bin that are pooled
 _ANGLE = 2.0 * math.pi * np.arange(_LAW // 2 + 1) / _LAW
 _COS, _SIN = np.cos(_ANGLE), np.sin(_ANGLE)
 _FEW_VALUES = 20_000  # of a sum over bins, which are listed
-_GRID = 2048  # steps of the law of a sum over bins
+_GRID = 1024  # steps of the law of a sum over bins
 _MANY = 6  # bins from which a sum of normal gaps is a shifted gamma variable
 _HALF_NORMAL = (
     math.sqrt(2.0 / math.pi),

@@ -19,7 +19,7 @@ __all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "crossing", "normal_sc
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
 _EXACT = 1e-12  # of a root, in log beta
-_NARROW = 1e-9  # of a bound, in normal scores
+_NARROW = 1e-7  # of a bound, in normal scores
 _EDGE = 1.0 + 1e-9  # times an end of the range: a root that stopped there
 
 
