@@ -1,5 +1,6 @@
 """Labels, probabilities and logits."""
 
+import sys
 from collections.abc import Hashable
 from typing import Any
 
@@ -189,9 +190,8 @@ def binary_outcomes(y_true: ArrayLike, n: int, reference: str, pos_label: Any = 
         names = _distinct(labels)[:5]
         hint = f"say which outcome is the positive one, for example `pos_label={names[-1]!r}`."
         raise _unexpected(labels, np.ones(n, dtype=bool), "must be 0 or 1 when `pos_label` is not given", hint)
-    positive: BoolArray = np.empty(n, dtype=bool)
-    if labels.dtype.kind in "iu" and all(_zeros_and_ones(labels[part], positive[part]) for part in slices(labels)):
-        return positive
+    if labels.dtype.kind in "iu" and all(_zeros_and_ones(labels[part]) for part in slices(labels)):
+        return _lowest_bytes(labels)
     positive = np.asarray(labels == 1, dtype=bool)
     bad = ~(positive | np.asarray(labels == 0, dtype=bool))
     if bad.any():
@@ -202,10 +202,17 @@ def binary_outcomes(y_true: ArrayLike, n: int, reference: str, pos_label: Any = 
     return positive
 
 
-def _zeros_and_ones(labels: AnyArray, positive: BoolArray) -> bool:
-    """Fill in where a label is 1, and tell whether all others are 0."""
-    np.equal(labels, 1, out=positive)
+def _zeros_and_ones(labels: AnyArray) -> bool:
     return bool(labels.min() >= 0 and labels.max() <= 1)
+
+
+def _lowest_bytes(labels: AnyArray) -> BoolArray:
+    """Return whole numbers that are 0 or 1 as truths, without a copy: the lowest byte of each says it all."""
+    if not labels.flags.c_contiguous:
+        return np.asarray(labels == 1, dtype=bool)
+    size = labels.dtype.itemsize
+    little = labels.dtype.byteorder == "<" or (labels.dtype.byteorder in "=|" and sys.byteorder == "little")
+    return np.asarray(labels.view(np.bool_)[(0 if little else size - 1) :: size])
 
 
 def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
