@@ -13,14 +13,14 @@ from .._checks.classes import binary_outcomes, clip_value, one_form, probabiliti
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
 from .._kernels.cells import cell_moments
-from .._kernels.compiled import Sums, bernoulli_sums, floats
+from .._kernels.compiled import Sums, available, bernoulli_sums, floats
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
 from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
-from .predictions import Cumulants, Partition, Predictions, Spectral
+from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 
 __all__ = ["bernoulli"]
 
@@ -49,6 +49,11 @@ class Bernoulli(Predictions):
     @property
     def least_excess(self) -> float:
         return -float(special.lambertw(1.0 / math.e).real)
+
+    @property
+    def _block_rows(self) -> int:
+        # The compiled kernel has no columns that memory would be sought for.
+        return BLOCK if available() and self.clip is None else Predictions._block_rows.__get__(self)
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         return {"probability": (0.0, 1.0), "confidence": (0.5, 1.0), "entropy": (0.0, float(np.log(2.0)))}[bin_on]
