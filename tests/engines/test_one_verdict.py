@@ -446,14 +446,17 @@ def spark() -> Iterator[Any]:
         session.stop()
 
 
+ON_CLUSTERS = [*FEW, *(f"random {seed}" for seed in range(5, 30, 5))]
+
+
 class TestOnClusters:
     pytestmark = third_parties
 
-    @pytest.mark.parametrize("name", CASES)
+    @pytest.mark.parametrize("name", ON_CLUSTERS)
     def test_dask(self, name: str, small: None) -> None:
         by_both_ways(_frame(_dask), case_of(name), whole_of(name), exactly=True)
 
-    @pytest.mark.parametrize("name", CASES)
+    @pytest.mark.parametrize("name", ON_CLUSTERS)
     def test_spark_partitions(self, name: str, small: None, spark: Any) -> None:
         from safecal.engines.partitions.front import evaluate_partitions
 
@@ -464,7 +467,7 @@ class TestOnClusters:
             case, whole_of(name), exactly=True,
         )  # fmt: skip
 
-    @pytest.mark.parametrize("name", CASES)
+    @pytest.mark.parametrize("name", ON_CLUSTERS)
     def test_spark_expression(self, name: str, spark: Any) -> None:
         case = case_of(name)
         if _served("spark expression", case):

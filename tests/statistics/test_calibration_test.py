@@ -40,7 +40,7 @@ def _check(law: str, n: int, repeats: int) -> None:
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("law", LAWS)
 def test_size(law: str, n: int) -> None:
-    _check(law, n, 800)
+    _check(law, n, 400)
 
 
 @pytest.mark.parametrize("method", ["pearson3", "normal"])
@@ -68,7 +68,7 @@ def _tracks(rng: np.random.Generator, runs: int, steps: int) -> tuple[np.ndarray
 def test_steps_of_a_track_are_not_independent() -> None:
     """A correct filter: pooled over 100 steps a chi-square test rejects far too often; runs as clusters hold."""
     rng = np.random.default_rng(11)
-    repeats, runs, steps = 600, 50, 100
+    repeats, runs, steps = 300, 50, 100
     clustered, pooled, chi_square = [], [], []
     cluster = np.repeat(np.arange(runs), steps)
     for _ in range(repeats):

