@@ -27,8 +27,8 @@ seen = hashlib.sha256()
 """
 
 EVERYTHING = """
-for n in (0, 1, 7, 8, 9, 1023, 1024, 1025, 9001):
-    for keys in (1, 2, 10, 256):
+for n in (0, 1, 7, 8, 9, 1023, 1024, 1025, 3001):
+    for keys in (1, 10, 256):
         for kind in ("edges", "index", "none"):
             for logits in (0, 1):
                 for item in (np.float32, np.float64):
@@ -53,7 +53,7 @@ for n in (0, 1, 7, 8, 9, 1023, 1024, 1025, 9001):
                         if spectrum is not None:
                             assert spectrum[..., 0].sum() == n
                             seen.update(spectrum.tobytes())
-for classes in (2, 3, 8, 9, 127, 128, 129, 130, 1025, 3000):
+for classes in (2, 3, 8, 9, 127, 128, 129, 130, 1025):
     for n in (0, 1, 7, 8, 9, 30):
         for item in (np.float32, np.float64):
             z = rng.normal(0, 5, (n, classes)) * rng.choice([1e-6, 1.0, 50.0], (n, 1))
