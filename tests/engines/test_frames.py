@@ -46,7 +46,10 @@ from safecal.engines.expressed.pipeline import express  # noqa: E402
 from safecal.engines.expressed.queries import collected  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 LIMITS = Limits()
 
 

@@ -16,6 +16,8 @@ from safecal.paper.pages import markers, page_with
 from safecal.paper.processes import CANDIDATES, blend, draw
 from safecal.paper.study import score, steps
 
+pytestmark = pytest.mark.proof
+
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "paper"
 BY_NAME = {candidate.name: candidate for candidate in CANDIDATES}
 

@@ -16,6 +16,8 @@ import safecal
 
 from . import oracle
 
+pytestmark = pytest.mark.proof
+
 TOLERANCE = 1e-14
 MOMENT = 1e-12
 UNDERFLOW = 1e-300

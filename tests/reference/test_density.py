@@ -12,6 +12,8 @@ from safecal.errors import UnavailableError
 from safecal.families.density import density
 from safecal.families.distributions import adapt
 
+pytestmark = pytest.mark.proof
+
 X = np.array([0.25, 0.5, 0.75])
 
 

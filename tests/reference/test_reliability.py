@@ -13,6 +13,8 @@ import safecal
 from safecal import Bins
 from safecal.reliability import assess_reliability
 
+pytestmark = pytest.mark.proof
+
 LABELS = (0, 1)
 
 

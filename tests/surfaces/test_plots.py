@@ -23,6 +23,8 @@ from safecal.plot.canvas import brief, shortened
 from safecal.plot.forest import draw_intervals, linear_range
 from safecal.plot.scales import _ticks, temperature_range
 
+pytestmark = pytest.mark.proof
+
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
