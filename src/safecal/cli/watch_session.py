@@ -35,7 +35,8 @@ def say(line: str) -> None:
 def _print(line: str) -> None:
     """Print a line; a watcher goes on when no one reads it any more."""
     before = getattr(sys.stdout, "lost", None)
-    print(visible(line), flush=True)
+    sys.stdout.write(f"{visible(line)}\n")  # in one piece, so that a kill leaves whole lines or none
+    sys.stdout.flush()
     if before is None and isinstance(getattr(sys.stdout, "lost", None), BrokenPipeError):
         say("no one reads standard output any more; the watch goes on.")
 
