@@ -126,7 +126,7 @@ def average_reason(decision: str, s: Summary, average: Average) -> str:
     ecd, t, what = average.ecd.interval, average.temperature.interval, average.what
     at = f"at {100 * ecd.level:g} % confidence"
     if decision == _SAFE:
-        text = f"over-confidence beyond {average.allowed} is ruled out {at}: ECD is at most {ecd.high:.3g}"
+        text = f"over-confidence beyond {average.allowed} is ruled out on average {at}: ECD is at most {ecd.high:.3g}"
         if not math.isnan(t.high):
             text += f", and {what.format(f'at most {t.high:.3g}')}"
         return text + "."

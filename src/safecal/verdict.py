@@ -214,6 +214,9 @@ def judge(
             reason = certain_reason(certain, summary.n, classes, tally.decimals)
     if places:
         reason = local_reason(on_average, reason, places, limits.level, clustered)
+    if decision == SAFE and limits.everywhere and (len(local) or tally.groups is not None):
+        places_seen = ["range of its predictions"] * bool(len(local)) + ["group"] * (tally.groups is not None)
+        reason += f" No {' and no '.join(places_seen)} shows it."
     if needed is not None:
         reason += f" About {rounded(needed)} more row{'' if needed == 1 else 's'} would decide."
     if more_clusters:

@@ -82,7 +82,7 @@ def test_a_verdict_says_why() -> None:
     y, logits = _calibrated(3000, 0)
     safe = safecal.evaluate(y, logits=logits).verdict
     assert safe.decision == SAFE
-    assert "is ruled out at 95 % confidence" in safe.reason
+    assert "is ruled out on average at 95 % confidence" in safe.reason
     assert "its logits are at most" in safe.reason
     assert str(safe) == f"SAFE: {safe.reason}"
     unsafe = safecal.evaluate(y, logits=3 * logits).verdict
