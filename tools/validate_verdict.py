@@ -149,9 +149,9 @@ TRUTHS = (
 
 HEAD = """# Decisions, validated
 
-How often a model is called SAFE / UNDETERMINED / UNSAFE, in percent, by what is true of it and by the number of rows. Made
-by `make validate`, with 200 repetitions up to 3000 rows, 100 at 10 000 and 50 at 40 000: a rate of 5 % is known to ± 1.5,
-2.2 and 3.1 %. Decisions that are wrong are **bold** where they came more often than 5 % of the time.
+How often a model is called SAFE / UNDETERMINED / UNSAFE, in percent, by what is true of it and by the number of rows.
+Made by `make validate`, with 200 repetitions up to 3000 rows, 100 at 10 000 and 50 at 40 000: a rate of 5 % is known to
+± 1.5, 2.2 and 3.1 %. Decisions that are wrong are **bold** where they came more often than 5 % of the time.
 
 SAFE claims that over-confidence is ruled out on average and shown nowhere: with few rows a bad place may not show yet.
 That is why some lines have SAFE in them, and fewer with every column.
