@@ -136,6 +136,10 @@ class Baseline:
         Baseline
             What changed.
         """
+        for name, given in (("now", now), ("before", before)):
+            if not isinstance(given, Evaluation):
+                hint = "read a document with `safecal.Evaluation.from_dict(document)`."
+                raise fail(InputError, name, "must be an Evaluation", got=type(given).__name__, hint=hint)
         _same_kind(now.tally, before.tally)
         limits = now.limits
         places = [place for place in now.verdict.where if place.shown][:3]
@@ -174,7 +178,8 @@ class Baseline:
         return f"{start}: {'; '.join(named)}. The intervals hold together at {100 * self.level:g} % confidence."
 
     def __str__(self) -> str:
-        return f"{self.decision} than the baseline: {self.reason}"
+        whether = "UNCLEAR whether it is worse" if self.decision == UNCLEAR else self.decision
+        return f"{whether} than the baseline: {self.reason}"
 
     def __repr__(self) -> str:
         return textwrap.fill(str(self), 78, break_long_words=False)
@@ -210,6 +215,9 @@ def _at(evaluation: Evaluation, level: float) -> Interval:
 def _difference(name: str, now: Interval, before: Interval, margin: float) -> Change:
     """Take two independent intervals apart: the squares of their arms add up (MOVER)."""
     value = now.value - before.value if now.value != before.value else 0.0
+    if math.isinf(value):  # something impossible happened in one of the two alone
+        interval = Interval(value, value, value, now.level, "an impossible outcome happened")
+        return Change(name, before.value, now.value, interval, margin, False)
     low = value - _arm(now.value - now.low, before.high - before.value)
     high = value + _arm(now.high - now.value, before.value - before.low)
     interval = Interval(value, low, high, now.level, "arms of both intervals")

@@ -200,12 +200,15 @@ def judge(
     says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy
     # Logits so large that no temperature lets them fail: that they did not is no evidence.
     sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
-    if decision == SAFE and (certain or sure):
+    alone = summary.n - summary.n_impossible < 2 and not says_nothing
+    if decision == SAFE and (certain or sure or alone):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
     needed = rows_needed(summary.n, average) if undecided and not clustered else None
     more_clusters = _clusters_needed(tally, average, limits) if undecided and clustered else None
     reason = average_reason(on_average, summary, average)
+    if decision == UNDETERMINED and on_average == SAFE and alone and not places:
+        reason = "one row proves nothing."
     if decision == UNDETERMINED and not places and (certain or sure):
         needed = None
         reason = "its predictions are all but certain, and no number of rows can show that they should be."

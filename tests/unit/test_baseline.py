@@ -71,3 +71,21 @@ def test_false_alarms_are_rare() -> None:
         Baseline.of(_evaluated(1.2, 800, s), _evaluated(1.2, 800, 1000 + s)).decision == "WORSE" for s in range(40)
     )
     assert alarms <= 3
+
+
+def test_an_impossible_outcome_is_worse(rng: np.random.Generator) -> None:
+    before = _evaluated(1.0)
+    now = safecal.evaluate([1, *(rng.random(500) < 0.6)], [0.0, *np.full(500, 0.6)])
+    assert Baseline.of(now, before).decision == "WORSE"
+    assert Baseline.of(before, now).changes[0].decision == "NOT WORSE"
+
+
+def test_what_is_no_evaluation_is_refused() -> None:
+    with pytest.raises(InputError, match=r"`before` must be an Evaluation; got dict[\s\S]*Hint: read a document"):
+        Baseline.of(_evaluated(1.0), {})  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_told_is_said_in_words() -> None:
+    assert str(Baseline.of(_evaluated(1.0, 50), _evaluated(1.0, 50, 1))).startswith(
+        "UNCLEAR whether it is worse than the"
+    )

@@ -187,6 +187,8 @@ def test_saying_nothing_is_safe_and_uninformative() -> None:
 def test_five_rows_prove_nothing() -> None:
     assert safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8]).verdict.decision == UNDETERMINED
     assert safecal.evaluate([1], [0.9]).verdict.decision == UNDETERMINED
+    exact = safecal.gaussian([0.0], [0.0], std=1.0).evaluate().verdict  # one state, hit to the last digit
+    assert (exact.decision, exact.reason) == (UNDETERMINED, "one row proves nothing.")
 
 
 def test_surprise_free_sharp_predictions_need_many_rows() -> None:
