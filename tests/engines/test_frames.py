@@ -103,36 +103,39 @@ def spark() -> Iterator[Any]:
         session.stop()
 
 
-OTHERS = {
-    **dict.fromkeys(("duckdb", "pandas", "polars", "polars-lazy", "pyarrow"), pytest.mark.proof),
-    **dict.fromkeys(("ibis", "dask", "spark"), pytest.mark.extra),
-}
+# Whose engine computes the sums itself: the formulas are written in its language.
+ASKED = ("duckdb", "polars-lazy", "ibis", "spark")
+EXTRA = ("ibis", "dask", "spark")
 
 
-def with_engines(first: str, cases: Iterable[Any], on_clusters: Iterable[Any]) -> list[Any]:
-    """Return each engine with each case; Dask and Spark, which plan longer than they work, with some of them."""
-    cases, some = list(cases), list(on_clusters)
+def _marked(name: str, *case: Any) -> Any:
+    return pytest.param(name, *case, marks=pytest.mark.extra if name in EXTRA else ())
+
+
+def with_asked(cases: Iterable[Any], on_spark: Iterable[Any]) -> list[Any]:
+    """Return each engine that is asked for sums with each case; Spark, which plans longer than it works, with some."""
+    cases, some = list(cases), list(on_spark)
     assert all(case in cases for case in some)
-    return [
-        pytest.param(engine, case, marks=() if engine == first else mark)
-        for engine, mark in OTHERS.items()
-        for case in (some if engine in ("dask", "spark") else cases)
-    ]
+    return [_marked(name, case) for name in ASKED for case in (some if name == "spark" else cases)]
 
 
-@pytest.fixture(
-    params=[
-        "duckdb",
-        *(pytest.param(name, marks=pytest.mark.proof) for name in ("pandas", "polars", "polars-lazy", "pyarrow")),
-        *(pytest.param(name, marks=pytest.mark.extra) for name in ("ibis", "dask", "spark")),
-    ]
-)
-def engine(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """Turn an Arrow table into a frame of an engine."""
+def _maker(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     if request.param == "spark":
         session = request.getfixturevalue("spark")
         return lambda table: session.createDataFrame(table)
     return ENGINES[request.param]
+
+
+@pytest.fixture(params=[_marked(name) for name in (*ENGINES, "spark")])
+def engine(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Turn an Arrow table into a frame of an engine."""
+    return _maker(request)
+
+
+@pytest.fixture(params=[_marked(name) for name in ASKED])
+def asked(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Turn an Arrow table into a frame of an engine that is asked for sums."""
+    return _maker(request)
 
 
 def _table() -> Any:
@@ -206,15 +209,15 @@ def _tally(columns: Columns, table: Any, plan: Plan) -> Tally:
 
 
 # Of the others, the clusters below and the front door hold the sums.
-ON_CLUSTERS = ("confidence", "weighted logits", "labels", "edges", "weighted gaussian")
+ON_SPARK = ("confidence", "labels", "weighted gaussian")
 
 
-@pytest.mark.parametrize(("engine", "case"), with_engines("duckdb", CASES, ON_CLUSTERS), indirect=["engine"])
-def test_the_same_sums_from_every_engine(engine: Callable[[Any], Any], case: str) -> None:
+@pytest.mark.parametrize(("asked", "case"), with_asked(CASES, ON_SPARK), indirect=["asked"])
+def test_the_same_sums_from_every_engine(asked: Callable[[Any], Any], case: str) -> None:
     columns, bins, on = CASES[case]
     plan = Plan.of(batch(columns, TABLE).predictions, bins, on)
     whole = _tally(columns, TABLE, plan).in_order()
-    found = express(nw.from_native(engine(TABLE)).lazy(), columns).tally(plan).in_order()
+    found = express(nw.from_native(asked(TABLE)).lazy(), columns).tally(plan).in_order()
     _close(found.summary, whole.summary)
     for name in ("family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain"):
         assert getattr(found, name) == getattr(whole, name), name
@@ -254,10 +257,9 @@ CLUSTERED = list(product(["y_prob", "logits", "gaussian"], [False, True]))
 
 
 @pytest.mark.parametrize(
-    ("engine", "case"), with_engines("duckdb", CLUSTERED, [("y_prob", True), ("logits", False), ("gaussian", True)]),
-    indirect=["engine"],
-)  # fmt: skip
-def test_the_same_clusters_from_every_engine(engine: Callable[[Any], Any], case: tuple[str, bool]) -> None:
+    ("asked", "case"), with_asked(CLUSTERED, [("y_prob", True), ("gaussian", False)]), indirect=["asked"]
+)
+def test_the_same_clusters_from_every_engine(asked: Callable[[Any], Any], case: tuple[str, bool]) -> None:
     form, weighted = case
     names = {"y_prob": ("y", ("p",)), "logits": ("happened", ("z",)), "gaussian": ("x", ("mu",))}[form]
     columns = Columns(
@@ -268,7 +270,7 @@ def test_the_same_clusters_from_every_engine(engine: Callable[[Any], Any], case:
         cluster="day",
         sample_weight="w" if weighted else None,
     )
-    found = express(nw.from_native(engine(TABLE)).lazy(), columns).tally(Plan())
+    found = express(nw.from_native(asked(TABLE)).lazy(), columns).tally(Plan())
     whole = _tally(columns, TABLE, Plan())
     assert found.clusters is not None
     assert whole.clusters is not None
@@ -282,9 +284,9 @@ def test_the_same_clusters_from_every_engine(engine: Callable[[Any], Any], case:
     np.testing.assert_allclose(found.pairs.sums, whole.pairs.sums, rtol=1e-12, atol=1e-12)
 
 
-def test_quantiles_from_every_engine(engine: Callable[[Any], Any]) -> None:
+def test_quantiles_from_every_engine(asked: Callable[[Any], Any]) -> None:
     columns = Columns("happened", ("z",), "logits", cluster="day", sample_weight="w")
-    found = express(nw.from_native(engine(FINITE)).lazy(), columns).evaluate(6, None, "quantile", LIMITS)
+    found = express(nw.from_native(asked(FINITE)).lazy(), columns).evaluate(6, None, "quantile", LIMITS)
     cut = [batch(columns, FINITE.slice(start, 1000)) for start in range(0, 4000, 1000)]
     batched = evaluate_batches(lambda: cut, bins=6, strategy="quantile", max_rows=100)
     assert found.bins is not None
@@ -330,14 +332,12 @@ def _evaluated(columns: Columns, table: Any) -> Evaluation:
 
 
 # One of each kind of error, of each argument, and of what engines may take for missing.
-BAD_ON_CLUSTERS = ("null", "nan", "infinite", "nan logit", "no label", "three names", "negative weight", "nan weight",
+BAD_ON_SPARK = ("null", "nan", "infinite", "nan logit", "no label", "three names", "negative weight", "nan weight",
                    "no cluster", "text values", "no spread")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("engine", "bad"), with_engines("pandas", [b[0] for b in BAD], BAD_ON_CLUSTERS), indirect=["engine"]
-)
-def test_bad_rows_are_refused_alike(engine: Callable[[Any], Any], bad: str) -> None:
+@pytest.mark.parametrize(("asked", "bad"), with_asked([b[0] for b in BAD], BAD_ON_SPARK), indirect=["asked"])
+def test_bad_rows_are_refused_alike(asked: Callable[[Any], Any], bad: str) -> None:
     change, options, error, count = next(b[1:] for b in BAD if b[0] == bad)
     data: dict[str, list[Any]] = {
         "y": [0, 1, 1, 0, 1], "p": [0.2, 0.7, 0.9, 0.1, 0.4], "w": [1.0, 2.0, 0.0, 1.0, 3.0], "c": list("abcab")
@@ -358,7 +358,7 @@ def test_bad_rows_are_refused_alike(engine: Callable[[Any], Any], bad: str) -> N
     with pytest.raises(error) as core:
         _evaluated(columns, table)
     with pytest.raises(error) as found:
-        express(nw.from_native(engine(table)).lazy(), columns).evaluate(None, None, "uniform", LIMITS)
+        express(nw.from_native(asked(table)).lazy(), columns).evaluate(None, None, "uniform", LIMITS)
     a, b = core.value.complaint, found.value.complaint  # type: ignore[attr-defined]
     assert type(found.value) is type(core.value)
     assert (a.argument, a.rule) == (b.argument, b.rule)
@@ -375,10 +375,10 @@ def test_values_outside_the_bins_are_refused() -> None:
         work.evaluate(Bins.from_edges([0.1, 0.5, 0.9]), None, "uniform", LIMITS)
 
 
-def test_small_numbers_keep_their_digits(engine: Callable[[Any], Any]) -> None:
+def test_small_numbers_keep_their_digits(asked: Callable[[Any], Any]) -> None:
     x = 10.0 ** np.arange(-320.0, 1.0, 2.5)
     near = np.where(np.exp(-x) > 0.5, np.exp(-x), 1.0)
-    frame = nw.from_native(engine(pa.table({"x": x, "t": np.exp(-x), "near": near}))).lazy()
+    frame = nw.from_native(asked(pa.table({"x": x, "t": np.exp(-x), "near": near}))).lazy()
     c, t = nw.col("x"), nw.col("t")
     found = collected(
         frame.select(
@@ -399,27 +399,27 @@ def _edges(per_octave: int, low: int, high: int) -> Any:
     return np.concatenate([starts, np.nextafter(starts, 0.0), np.nextafter(starts, np.inf)])
 
 
-def test_cells_are_those_of_the_histogram(engine: Callable[[Any], Any]) -> None:
+def test_cells_are_those_of_the_histogram(asked: Callable[[Any], Any]) -> None:
     sizes = np.concatenate([_edges(8, -24, 18), [0.0, 1e-300, 1e300]])
     excess = np.concatenate([sizes, -sizes])
-    frame = nw.from_native(engine(pa.table({"excess": excess}))).lazy()
+    frame = nw.from_native(asked(pa.table({"excess": excess}))).lazy()
     found = collected(histogram_cell(frame).select("excess", "cell"))
     np.testing.assert_array_equal(found["cell"], _cells(found["excess"]))
 
 
-def _rows(engine: Callable[[Any], Any], **columns: Any) -> Any:
+def _rows(asked: Callable[[Any], Any], **columns: Any) -> Any:
     n = len(columns["odds"])
     sides = {"agree": np.arange(n) % 2 == 0, "likely": np.arange(n) % 3 == 0, "certain": np.zeros(n, dtype=bool)}
-    return nw.from_native(engine(pa.table(columns | sides))).lazy()
+    return nw.from_native(asked(pa.table(columns | sides))).lazy()
 
 
-def test_cells_are_those_of_the_log_odds(engine: Callable[[Any], Any]) -> None:
+def test_cells_are_those_of_the_log_odds(asked: Callable[[Any], Any]) -> None:
     edges = np.concatenate([_edges(16, -10, 23), 2.0 ** np.arange(-1074.0, 1024.0), 0.1 * np.arange(500)])
     near = [edges * (1.0 - k * 2.0**-43) for k in range(1, 10)]  # where cells begin, and beside it
     near += [np.nextafter(beside, side) for beside in near for side in (0.0, np.inf)]
     odds = np.concatenate([edges, *near, [0.0, 1e300]])
     assert np.isin(LOWEST, odds).all()
-    frame, size = odds_cell(_rows(engine, odds=odds))
+    frame, size = odds_cell(_rows(asked, odds=odds))
     assert size == 4 * CELLS
     found = collected(frame.select("odds", "cell", "inside", "d1", "d2", "d3", "agree", "likely"))
     number = cell_numbers(found["odds"])
@@ -431,10 +431,10 @@ def test_cells_are_those_of_the_log_odds(engine: Callable[[Any], Any]) -> None:
         np.testing.assert_array_equal(one.reshape(-1, 4)[int(found["cell"][k])], moments)
 
 
-def test_cells_are_those_of_log_odds_and_weights(engine: Callable[[Any], Any]) -> None:
+def test_cells_are_those_of_log_odds_and_weights(asked: Callable[[Any], Any]) -> None:
     w = np.concatenate([_edges(4, -249, 249), 0.1 * np.arange(1, 300), [1e-75, 1e75]])
     odds = np.resize(np.concatenate([_edges(8, -10, 23), [0.0, 1e300]]), len(w))
-    frame, size = weighted_cell(_rows(engine, odds=odds, weight=w))
+    frame, size = weighted_cell(_rows(asked, odds=odds, weight=w))
     names = ("inside", "dl", "dw", "dl2", "dw2", "dlw")
     found = collected(frame.select("odds", "weight", "cell", "agree", "likely", *names))
     for k in range(len(w)):
@@ -562,24 +562,21 @@ def test_narwhals_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.extra
-@pytest.mark.parametrize("partitions", [1, 50])
-def test_empty_and_tiny_partitions(spark: Any, partitions: int) -> None:
-    dd = pytest.importorskip("dask.dataframe")
+@pytest.mark.parametrize("kind", ["spark", "dask"])
+def test_empty_and_tiny_partitions(kind: str, request: pytest.FixtureRequest) -> None:
     few = FINITE.slice(0, 40)
     whole = evaluate_frame(few, y_true="happened", logits="z", by="site")
-    frames = [spark.createDataFrame(few).repartition(partitions)]
-    rows, cuts = few.to_pandas(), [0, 0, 0, 1, 2, 2, 30, 40]
-    frames.append(dd.concat([dd.from_pandas(rows.iloc[a:b], npartitions=1) for a, b in pairwise(cuts)]))
-    columns = Columns("happened", ("z",), "logits", by=("site",))
-    for frame in frames:
-        for found in (
-            evaluate_frame(frame, y_true="happened", logits="z", by="site", max_rows=0),
-            express(nw.from_native(frame).lazy(), columns).evaluate(10, None, "uniform", LIMITS),
-        ):
-            _close(found.summary, whole.summary)
-            assert found.groups is not None
-            assert whole.groups is not None
-            assert found.groups.keys == whole.groups.keys
+    if kind == "spark":
+        frame = request.getfixturevalue("spark").createDataFrame(few).repartition(50)
+    else:
+        dd = pytest.importorskip("dask.dataframe")
+        rows, cuts = few.to_pandas(), [0, 0, 0, 1, 2, 2, 30, 40]
+        frame = dd.concat([dd.from_pandas(rows.iloc[a:b], npartitions=1) for a, b in pairwise(cuts)])
+    found = evaluate_frame(frame, y_true="happened", logits="z", by="site", max_rows=0)
+    _close(found.summary, whole.summary)
+    assert found.groups is not None
+    assert whole.groups is not None
+    assert found.groups.keys == whole.groups.keys
 
 
 @pytest.mark.extra
@@ -594,21 +591,21 @@ def test_spark_runs_the_formulas_without_python(spark: Any) -> None:
 
 
 def test_rows_of_this_machine_are_streamed(engine: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(frames_module, "express", lambda *given: asked.append(given) or express(*given))
+    calls = []
+    monkeypatch.setattr(frames_module, "express", lambda *given: calls.append(given) or express(*given))
     frame = engine(FINITE)
     evaluate_frame(frame, y_true="happened", logits="z", max_rows=100)
-    assert bool(asked) == (type(frame).__module__.startswith("pyspark"))
+    assert bool(calls) == (type(frame).__module__.startswith("pyspark"))
 
 
 @pytest.mark.extra
 def test_databases_elsewhere_are_asked_for_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(frames_module, "express", lambda *given: asked.append(given) or express(*given))
+    calls = []
+    monkeypatch.setattr(frames_module, "express", lambda *given: calls.append(given) or express(*given))
     frame = _ibis(FINITE)
     monkeypatch.setattr(frames_module, "_NEAR", ())  # as if it were a server
     far = evaluate_frame(frame, y_true="happened", logits="z", max_rows=100)
-    assert len(asked) == 1
+    assert len(calls) == 1
     whole = evaluate_frame(FINITE, y_true="happened", logits="z")
     assert far.verdict.reason == whole.verdict.reason
     assert far.temperature.high == pytest.approx(whole.temperature.high, rel=1e-9)

@@ -62,12 +62,12 @@ def _law(bounds: Bounds) -> PointsLaw:
 
 def _same_smooth_law(rows: Rows, bounds: Bounds, digits: float, p_digits: float) -> None:
     law, found = _law(bounds), bounds.temperature(1.0 - 2.0 * ALPHA)
-    assert found.value == pytest.approx(rows.temperature(), rel=digits)
+    assert rows.is_temperature(found.value, digits)
     assert law.smooth(1.0) == pytest.approx(rows.saddlepoint(1.0), rel=p_digits, abs=1e-300)
     if not law.few:
         assert found.method == "saddlepoint"
-        assert found.low == pytest.approx(rows.bound(ALPHA, +1), rel=digits)
-        assert found.high == pytest.approx(rows.bound(ALPHA, -1), rel=digits)
+        assert rows.is_bound(found.low, ALPHA, +1, digits)
+        assert rows.is_bound(found.high, ALPHA, -1, digits)
 
 
 @pytest.mark.parametrize("n", [300, 3000])
@@ -87,7 +87,7 @@ def test_two_classes_with_weights(law: str, n: int) -> None:
         _same_smooth_law(rows, bounds, 2e-6, 1e-3)
 
 
-MILLION = {("uniform", False), ("rare", False), ("vague and sharp", True)}  # the others have a tenth of it
+MILLION = {("rare", False), ("vague and sharp", True)}  # the others have a tenth of it
 
 
 @pytest.mark.proof
@@ -188,9 +188,11 @@ LATTICES_OF_CLASSES = ([0.98, 0.01, 0.01], [0.98, 0.015, 0.005], [0.9, 0.07, 0.0
                        [0.97, 0.0299, 0.0001], [0.7, 0.2, 0.1])  # fmt: skip
 
 
-@pytest.mark.parametrize("n", [20, 50, pytest.param(200, marks=pytest.mark.proof)])
-@pytest.mark.parametrize("p", LATTICES_OF_CLASSES, ids=str)
+@pytest.mark.parametrize(
+    ("p", "n"), [(p, n) for p in LATTICES_OF_CLASSES for n in (20, 50, 200) if n * (1.0 - p[0]) <= 20.0], ids=str
+)
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_equal_predictions_of_three_classes_miss_as_rarely_as_they_say(p: list[float], n: int) -> None:
     """Of every possible outcome: how probable are those whose bound leaves out the truth?"""
     laws: dict[tuple[int, int], NodesLaw] = {}  # of an outcome, whatever the temperature it was drawn at

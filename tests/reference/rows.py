@@ -87,14 +87,26 @@ class Rows:
         slack = 1e-9 * max(1.0, self.seen)
         return float((total >= self.seen - slack).mean()), float((total <= self.seen + slack).mean())
 
+    def _beyond(self, log_beta: float, alpha: float, side: int, method: str = "saddlepoint") -> float:
+        """Return how far a temperature is beyond the bound, as a normal deviate."""
+        upper, lower = getattr(self, method)(math.exp(log_beta))
+        tail = min(max(lower if side < 0 else upper, 1e-300), 1.0 - 1e-16)
+        return float(stats.norm.isf(tail) - stats.norm.isf(alpha))
+
+    def is_temperature(self, found: float, rel: float) -> bool:
+        """Tell whether the temperature is within a relative error of this one, without looking for it."""
+        return self.expected(1.0 / (found * (1.0 - rel))) <= self.seen <= self.expected(1.0 / (found * (1.0 + rel)))
+
+    def is_bound(self, found: float, alpha: float, side: int, rel: float) -> bool:
+        """Tell whether the bound is within a relative error of this one, without looking for it."""
+        below, above = (self._beyond(-math.log(found * (1.0 + sign * rel)), alpha, side) for sign in (-1.0, 1.0))
+        return below >= 0.0 >= above if side > 0 else below <= 0.0 <= above
+
     def bound(self, alpha: float, side: int, method: str = "saddlepoint") -> float:
         """Return the largest (``side`` -1: T above the estimate) or smallest temperature that is not ruled out."""
-        tails = getattr(self, method)
 
         def beyond(log_beta: float) -> float:
-            upper, lower = tails(math.exp(log_beta))
-            tail = min(max(lower if side < 0 else upper, 1e-300), 1.0 - 1e-16)
-            return float(stats.norm.isf(tail) - stats.norm.isf(alpha))
+            return self._beyond(log_beta, alpha, side, method)
 
         start = -math.log(self.temperature())
         reach = 0.1

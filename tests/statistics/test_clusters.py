@@ -19,7 +19,7 @@ from safecal.inference.cluster_mistakes import clustered_ratios
 from safecal.inference.keyed import bounds_by_key
 from safecal.tally import Tally
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over
 ALPHA = 0.025
 REPEATS = {3: 100, 5: 100, 10: 80, 30: 50, 100: 40}
 CELLS = [
