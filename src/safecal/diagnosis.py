@@ -1,0 +1,250 @@
+"""What is wrong with a model that is not safe: one cause of a fixed list, its evidence, and what mends it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from . import documents
+from .inference.bounds import law_of
+from .inference.causes import PRICE, Explained, explain
+from .inference.results import Interval
+from .places import Place
+from .summary import COLUMN
+from .table import Table
+from .tally import Tally
+
+__all__ = ["CAUSES", "Diagnosis", "diagnose"]
+
+CAUSES = (
+    "too sharp",
+    "too vague",
+    "shifted",
+    "a few confident mistakes",
+    "only in places",
+    "only a group",
+    "rounding",
+)
+_RARE = 1e-3  # p-value of what is left, below which something else is wrong too
+_HALF = 0.3  # of what a simple fault explains: with more than this left, it is not the cause
+_FEW = 0.1  # of the labels: more wrong ones are not a few
+_QUIET = 2.5  # standard errors: groups whose summed excess is within them show nothing
+_WORST = 0.5  # of all excess above 0, in the worst 1 % of the rows
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The cause that fits the outcomes best, and what mends it.
+
+    Attributes
+    ----------
+    cause : str
+        One of `CAUSES`.
+    evidence : str
+        Why, in a sentence.
+    remedy : str
+        What to do about it, in a sentence or two; code in backticks can be pasted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, 5000)
+    >>> happened = rng.random(5000) < 1 / (1 + np.exp(1 - z))  # less often than predicted
+    >>> safecal.evaluate(happened, logits=z).verdict.diagnosis.cause
+    'shifted'
+    """
+
+    cause: str
+    evidence: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.cause}: {self.evidence}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        return documents.document("diagnosis", {name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("diagnosis", document, cls.__slots__)
+        return cls(**{name: str(content[name]) for name in cls.__slots__})
+
+
+def diagnose(tally: Tally, temperature: Interval, where: Sequence[Place], worst_share: float) -> Diagnosis | None:
+    """Name the cause of over-confidence, or of under-confidence; None where nothing is found."""
+    if tally.n_certain and (tally.summary.n_impossible or not where):
+        return _rounding(tally)
+    alone = _only_a_group(tally, where)
+    if alone is not None:
+        return alone
+    if tally.points is not None:
+        return _two_classes(tally, temperature, where)
+    return _others(tally, temperature, where, worst_share)
+
+
+def _rounding(tally: Tally) -> Diagnosis:
+    rows, n = tally.n_certain, tally.n
+    decimals = f"to {tally.decimals} decimals " if tally.decimals else ""
+    return Diagnosis(
+        "rounding",
+        f"{rows} of {n} rows give an outcome a probability of exactly 0, as numbers do that were rounded {decimals}on"
+        " the way.",
+        "Pass logits, or probabilities with all their digits.",
+    )
+
+
+def _only_a_group(tally: Tally, where: Sequence[Place]) -> Diagnosis | None:
+    """Say so where groups are over-confident, and the rows of all other groups together are not."""
+    groups, named = tally.groups, [place for place in where if place.type == "group" and place.shown]
+    if groups is None or not named:
+        return None
+    names = {place.name for place in named}
+    rest = np.array([_name(groups, k) not in names for k in range(len(groups))])
+    if not rest.any():
+        return None
+    excess, spread = (groups.sums[rest, COLUMN[name]].sum() for name in ("sum_excess", "sum_varentropy_weight2"))
+    if not spread > 0.0 or excess > _QUIET * math.sqrt(spread):
+        return None
+    many = f"{named[0].name} is over-confident" if len(named) == 1 else f"{len(named)} groups are over-confident"
+    return Diagnosis(
+        "only a group",
+        f"{many}, and all other groups together are not.",
+        "Correct it there alone, with rows of its own; a temperature for all rows would spoil the others.",
+    )
+
+
+def _name(groups: Table, k: int) -> str:
+    return f"{groups.name} {groups.label(k) or repr(groups.label(k))}"
+
+
+def _two_classes(tally: Tally, temperature: Interval, where: Sequence[Place]) -> Diagnosis | None:
+    points = tally.points
+    assert points is not None
+    if not len(points.L):
+        return None
+    found = explain(points)
+    if found.p_rest < _RARE and found.rest > _HALF * found.gain.get(found.cause, 0.0):
+        return _places(where)
+    if found.cause == "noise" and found.noise <= _FEW:
+        return _mistakes(f"about {_percent(found.noise)} of the outcomes look as if drawn at random")
+    if found.cause in ("shift", "both") and found.gain["shift"] >= found.gain["slope"]:
+        return _shifted(tally, found)
+    if found.cause == "none":
+        return None
+    return _scaled(tally, temperature, found if found.cause == "both" else None)
+
+
+def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_share: float) -> Diagnosis | None:
+    """Diagnose more than two classes by their likeliest one, and states by their temperature."""
+    gain = _gain(tally)
+    if tally.top is not None and len(tally.top.points().L):
+        found = explain(tally.top.points(), math.exp(-tally.most_entropy))
+        if found.cause == "noise" and found.noise <= _FEW and found.gain["noise"] > found.gain["both"]:
+            return _mistakes(f"about {_percent(found.noise)} of the outcomes look as if drawn at random")
+        if found.p_rest < _RARE and found.rest > _HALF * max(gain, found.gain.get(found.cause, 0.0)):
+            return _places(where)
+        uneven, label = _uneven(tally)
+        if uneven > max(gain, 2.0 * PRICE):
+            return Diagnosis(
+                "shifted",
+                f"it predicts some classes too often and others too rarely; class {label} most.",
+                "A temperature does not mend that: fit a bias for each class and a temperature, on other rows"
+                " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
+            )
+    elif worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
+        return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
+    if gain > PRICE:
+        return _scaled(tally, temperature, None)
+    return _places(where) if where else None
+
+
+def _gain(tally: Tally) -> float:
+    """Return how much the likelihood gains by the implied temperature."""
+    law = law_of(tally)
+    if law is None or not 0.0 < law.beta < math.inf:
+        return 0.0 if law is None or math.isnan(law.beta) else math.inf
+    if tally.family == "gaussian":
+        return 0.5 * tally.dimension * law.mass * (math.log(law.beta) + 1.0 / law.beta - 1.0)
+    low, high = law.range
+    beta = min(max(law.beta, low), high)
+    return (1.0 - beta) * law.seen + law.one.value - law.at(beta).value
+
+
+def _uneven(tally: Tally) -> tuple[float, int]:
+    """Return about what would be gained by a bias for each predicted class, and the class that is worst."""
+    orders = [order for order in tally.orders if order.label is not None]
+    if len(orders) < 2:
+        return 0.0, 0
+    right, said, rows = (
+        np.array([order.sums[:, COLUMN[name]].sum() for order in orders])
+        for name in ("sum_correct", "sum_confidence", "weight")
+    )
+    spread = np.maximum(said * (1.0 - said / rows), 1e-9)  # at least what it is: confidences of a class differ
+    gap = right - said
+    gap = gap - spread * gap.sum() / spread.sum()
+    total = float((gap * gap / spread).sum())
+    worst = orders[int(np.argmin(gap / np.sqrt(spread)))].label
+    return 0.5 * max(total - (len(orders) - 1), 0.0), 0 if worst is None else worst
+
+
+def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diagnosis:
+    t = temperature.value
+    what = "covariances" if tally.family == "gaussian" else "logits"
+    large, small = ("small", "large") if tally.family == "gaussian" else ("large", "small")
+    also = "" if both is None else f" There is a shift of {both.shift:+.2g} in log-odds beside it."
+    if t > 1.0:
+        much = f"its {what} are about {t:.3g} times too {large}" if math.isfinite(t) else "its confidence tells nothing"
+        remedy = "Fit `safecal.SafeTemperature` on rows that are not these."
+        if math.isinf(t):
+            remedy = "No temperature makes confidence useful that tells nothing: train it again."
+        return Diagnosis("too sharp", f"{much}.{also}", remedy)
+    return Diagnosis(
+        "too vague",
+        f"its {what} are about {1.0 / t if t else math.inf:.3g} times too {small}.{also}",
+        "It is safe to let it say more: `safecal.SafeTemperature` makes it as sharp as is safe.",
+    )
+
+
+def _shifted(tally: Tally, found: Explained) -> Diagnosis:
+    s = tally.summary
+    assert s.sum_predicted is not None
+    assert s.sum_observed is not None
+    often = "more often" if found.shift > 0.0 else "less often"
+    said, done = s.sum_predicted / s.weight, s.sum_observed / s.weight
+    slope = f", and a slope of {found.slope:.2g}" if found.cause == "both" else ""
+    return Diagnosis(
+        "shifted",
+        f"the event happens {often} than it says, in {_percent(done)} of the rows where it predicts {_percent(said)}: a"
+        f" shift of {found.shift:+.2g} in log-odds{slope}.",
+        "A temperature does not mend a shift. Fit both on rows that are not these, for example with"
+        " `sklearn.linear_model.LogisticRegression(C=np.inf).fit(log_odds[:, None], y_true)`.",
+    )
+
+
+def _mistakes(what: str) -> Diagnosis:
+    return Diagnosis(
+        "a few confident mistakes",
+        f"{what}, however sure the model is; the others are as it says.",
+        "Look at the most surprising rows: wrong labels, or rows of another kind? A temperature makes all others vaguer.",
+    )
+
+
+def _places(where: Sequence[Place]) -> Diagnosis:
+    place = f": {where[0].brief}" if where else ""
+    return Diagnosis(
+        "only in places",
+        f"no temperature and no shift explains it; it errs in some ranges of its predictions{place}.",
+        "Train it with more rows from there, or correct these ranges apart"
+        " (`sklearn.isotonic.IsotonicRegression` on other rows, if there are thousands).",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.3g} %"

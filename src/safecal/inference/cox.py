@@ -1,0 +1,214 @@
+"""Shift and slope of two classes: Cox's recalibration ``logit P(y) = shift + slope * log-odds``, from a tally.
+
+A calibrated model has shift 0 and slope 1. The slope is one over the implied temperature where nothing else is wrong; a
+shift says that the event happens more often, or more rarely, than it is predicted at every level.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+from scipy import optimize, special
+
+from .. import documents
+from .._types import FloatArray
+from ..tally import Tally
+from .results import Interval
+
+__all__ = ["Cox", "LogisticRows"]
+
+_STEPS = 200  # of Newton's method
+_FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
+_EXACT = 1e-18  # what a step of Newton's method may still gain
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cox:
+    """Shift and slope of the predicted log-odds, with intervals, and tests of calibration against each.
+
+    Attributes
+    ----------
+    shift, slope : Interval
+        Fitted together: the calibration intercept and slope of the clinical literature. Calibrated: 0 and 1.
+    in_the_large : Interval
+        The shift alone, with the slope held at 1: by how much the event is more common than predicted, in log-odds.
+    p_shift, p_slope, p_both : float
+        p-values of the score tests that the model is calibrated, against a shift, a slope, and both together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, 5000)
+    >>> happened = rng.random(5000) < 1 / (1 + np.exp(-(z + 0.7)))  # more often than predicted
+    >>> found = safecal.evaluate(happened, logits=z).cox
+    >>> round(found.shift.value, 1), round(found.slope.value, 1), found.p_slope > 0.01, found.p_shift < 1e-6
+    (0.7, 1.0, True, True)
+    """
+
+    shift: Interval
+    slope: Interval
+    in_the_large: Interval
+    p_shift: float
+    p_slope: float
+    p_both: float
+
+    @classmethod
+    def of(cls, tally: Tally, level: float = 0.95) -> Self | None:
+        """Fit both to a tally.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums.
+        level : float, default 0.95
+            Level of the intervals.
+
+        Returns
+        -------
+        Cox or None
+            None for anything but two classes, and where every prediction is certain.
+        """
+        points = tally.points
+        if points is None or not len(points.L):
+            return None
+        z = np.where(points.positive, points.L, -points.L)
+        rows = _anchored(z, points.wrong != points.positive, points.n, points.w, tally)
+        clusters = tally.clusters is not None
+        both = rows.best((0.0, 1.0), (True, True))
+        large = rows.best((0.0, 1.0), (True, False))
+        shift, slope = (rows.interval(both, k, (True, True), level, clusters) for k in (0, 1))
+        return cls(shift, slope, rows.interval(large, 0, (True, False), level, clusters), *rows.score_tests(clusters))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        intervals = {name: getattr(self, name).to_dict() for name in ("shift", "slope", "in_the_large")}
+        tests = {name: documents.number(getattr(self, name)) for name in ("p_shift", "p_slope", "p_both")}
+        return documents.document("cox", {**intervals, **tests})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("cox", document, cls.__slots__)
+        intervals = [Interval.from_dict(content[name]) for name in ("shift", "slope", "in_the_large")]
+        tests = [math.nan if content[k] is None else float(content[k]) for k in ("p_shift", "p_slope", "p_both")]
+        return cls(*intervals, *tests)
+
+
+class _Fit(NamedTuple):
+    shift: float
+    slope: float
+    value: float  # of the log-likelihood
+    exists: bool
+
+
+class LogisticRows(NamedTuple):
+    """Points as rows of a logistic regression on one column and a constant."""
+
+    z: FloatArray
+    happened: FloatArray
+    n: FloatArray
+    w: FloatArray
+    missing: FloatArray  # of the score, at shift 0 and slope 1: what points lose of the rows
+
+    def likelihood(self, shift: float, slope: float) -> float:
+        """Return the log-likelihood, weighted."""
+        x = shift + slope * self.z
+        lost = float((self.n * self.w) @ np.logaddexp(0.0, np.where(self.happened, -x, x)))
+        return float(self.missing @ [shift, slope - 1.0]) - lost
+
+    def derivatives(self, shift: float, slope: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return score, information, and the variance of the score: more than the information where weights differ."""
+        q = special.expit(shift + slope * self.z)
+        m = self.n * self.w
+        gap, spread = m * (self.happened - q), m * q * (1.0 - q)
+        score = np.array([gap.sum(), gap @ self.z]) + self.missing
+        return score, self._gram(spread), self._gram(self.w * spread)
+
+    def _gram(self, spread: FloatArray) -> FloatArray:
+        a, b, c = spread.sum(), spread @ self.z, (spread * self.z) @ self.z
+        return np.array([[a, b], [b, c]])
+
+    def best(self, start: tuple[float, float], free: tuple[bool, bool]) -> _Fit:
+        """Maximise the likelihood over what is free, by Newton's method; steps are halved while the likelihood falls."""
+        at, kept = np.array(start), np.flatnonzero(free)
+        value = self.likelihood(*at)
+        for _ in range(_STEPS):
+            score, information, _ = self.derivatives(*at)
+            step = np.zeros(2)
+            try:
+                step[kept] = np.linalg.solve(information[np.ix_(kept, kept)], score[kept])
+            except np.linalg.LinAlgError:
+                break  # every prediction is the same, or none of them can still be wrong
+            if float(step @ score) < _EXACT:
+                return _Fit(*at.tolist(), value, True)
+            new = self.likelihood(*(at + step))
+            while new < value and np.abs(step).max() > 1e-12:
+                step /= 2.0
+                new = self.likelihood(*(at + step))
+            at, value = at + step, new
+            if np.abs(at).max() > _FAR:
+                break
+        return _Fit(*at.tolist(), value, False)
+
+    def interval(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, clustered: bool) -> Interval:
+        """Return shift (0) or slope (1) with its interval: by the likelihood, or by a sandwich where weights differ."""
+        value = (fit.shift, fit.slope)[k]
+        if not fit.exists:
+            return Interval(math.nan, -math.inf, math.inf, level, "none: no shift and slope fit best")
+        if clustered:
+            return Interval(value, -math.inf, math.inf, level, "none: rows depend on each other")
+        if np.any(self.w != 1.0):
+            _, information, variance = self.derivatives(fit.shift, fit.slope)
+            kept = np.flatnonzero(free)
+            inverse = np.linalg.inv(information[np.ix_(kept, kept)])
+            error = math.sqrt((inverse @ variance[np.ix_(kept, kept)] @ inverse)[min(k, len(kept) - 1)][-1 if k else 0])
+            reach = -float(special.ndtri(0.5 * (1.0 - level))) * error
+            return Interval(value, value - reach, value + reach, level, "robust")
+        low, high = (self._end(fit, k, free, level, side) for side in (-1.0, 1.0))
+        return Interval(value, low, high, level, "profile likelihood")
+
+    def _end(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, side: float) -> float:
+        """Return where twice the drop of the likelihood, over the other one, reaches its quantile."""
+        wanted = 0.5 * float(special.chdtri(1.0, 1.0 - level))
+        rest = (free[0] and k != 0, free[1] and k != 1)
+        inside = (fit.shift, fit.slope)
+
+        def beyond(reach: float) -> float:
+            start = (inside[0] + side * reach, inside[1]) if k == 0 else (inside[0], inside[1] + side * reach)
+            return fit.value - (self.best(start, rest).value if any(rest) else self.likelihood(*start)) - wanted
+
+        reach = 0.1
+        while beyond(reach) < 0.0:
+            reach *= 2.0
+            if reach > _FAR:
+                return side * math.inf
+        found = float(optimize.brentq(beyond, 0.0, reach, xtol=1e-9, rtol=1e-12))
+        return inside[k] + side * found
+
+    def score_tests(self, clustered: bool) -> tuple[float, float, float]:
+        """Return p-values of shift 0 and slope 1: each by itself, and together."""
+        if clustered:
+            return math.nan, math.nan, math.nan
+        score, _, variance = self.derivatives(0.0, 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            each = score**2 / np.diag(variance)
+        try:
+            both = float(score @ np.linalg.solve(variance, score))
+        except np.linalg.LinAlgError:  # every prediction is the same: a shift and a slope are one
+            both = math.nan
+        p = [float(special.chdtrc(1.0, x)) for x in each]
+        return p[0], p[1], p[0] if math.isnan(both) else float(special.chdtrc(2.0, max(both, 0.0)))
+
+
+def _anchored(z: FloatArray, happened: FloatArray, n: FloatArray, w: FloatArray, tally: Tally) -> LogisticRows:
+    """Return points whose score at shift 0 and slope 1 is that of the rows, which their sums tell exactly."""
+    rows, s = LogisticRows(z, happened, n, w, np.zeros(2)), tally.summary
+    if s.weight_impossible or s.sum_observed is None or s.sum_predicted is None:
+        return rows
+    exact = np.array([s.sum_observed - s.sum_predicted, -s.sum_excess])
+    return rows._replace(missing=exact - rows.derivatives(0.0, 1.0)[0])

@@ -1,0 +1,140 @@
+"""Shift and slope from cells, against fits to the rows themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, special, stats
+
+import safecal
+from safecal.inference.cox import Cox
+from safecal.tally import Tally
+
+CASES = {
+    "calibrated": (1000, 0.0, 2.0, 0.0, 1.0),
+    "shifted": (3000, 0.0, 2.0, 0.7, 1.0),
+    "too sharp": (3000, 0.0, 2.0, 0.0, 0.6),
+    "both, rare": (20_000, -3.0, 1.5, -0.4, 0.6),
+    "vague": (500, 0.0, 0.5, 0.0, 1.0),
+}
+
+
+def _drawn(case: str) -> tuple[Any, Any]:
+    n, centre, spread, shift, slope = CASES[case]
+    rng = np.random.default_rng(n)
+    z = rng.normal(centre, spread, n)
+    return z, rng.random(n) < special.expit(shift + slope * z)
+
+
+def _cox(z: Any, y: Any, **options: Any) -> Cox:
+    found = Cox.of(Tally.of(safecal.bernoulli(y, logits=z), **options))
+    assert found is not None
+    return found
+
+
+def _lost(at: Any, z: Any, y: Any) -> float:
+    x = at[0] + at[1] * z
+    return float(np.logaddexp(0.0, np.where(y, -x, x)).sum())
+
+
+def _fitted(z: Any, y: Any) -> Any:
+    """Fit rows by Newton's method, from the definition."""
+    at = np.array([0.0, 1.0])
+    for _ in range(30):
+        q = special.expit(at[0] + at[1] * z)
+        columns = np.stack([np.ones_like(z), z])
+        at = at + np.linalg.solve((columns * (q * (1 - q))) @ columns.T, columns @ (y - q))
+    return at
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_shift_and_slope_are_those_of_the_rows(case: str) -> None:
+    z, y = _drawn(case)
+    found = _cox(z, y)
+    assert [found.shift.value, found.slope.value] == pytest.approx(_fitted(z, y), abs=5e-8)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ends_lie_where_the_likelihood_has_dropped(case: str) -> None:
+    z, y = _drawn(case)
+    found = _cox(z, y)
+    best = _lost(_fitted(z, y), z, y)
+    for k, interval in enumerate((found.shift, found.slope)):
+        for end in (interval.low, interval.high):
+
+            def other(value: float, end: float = end, k: int = k) -> float:
+                return _lost((end, value) if k == 0 else (value, end), z, y)
+
+            least = optimize.minimize_scalar(other, bracket=(-1.0, 1.0), tol=1e-12).fun
+            assert 2.0 * (least - best) == pytest.approx(stats.chi2.ppf(0.95, 1), rel=1e-4)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_score_tests_are_those_of_the_rows(case: str) -> None:
+    z, y = _drawn(case)
+    q = special.expit(z)
+    columns = np.stack([np.ones_like(z), z])
+    score, variance = columns @ (y - q), (columns * (q * (1 - q))) @ columns.T
+    wanted = [*stats.chi2.sf(score**2 / np.diag(variance), 1), stats.chi2.sf(score @ np.linalg.inv(variance) @ score, 2)]
+    found = _cox(z, y)
+    assert [found.p_shift, found.p_slope, found.p_both] == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("case", CASES)
+def test_it_agrees_with_statsmodels(case: str) -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    z, y = _drawn(case)
+    fit = sm.Logit(y.astype(float), sm.add_constant(z)).fit(disp=0, method="newton", tol=1e-14)
+    large = sm.GLM(y.astype(float), np.ones_like(z), family=sm.families.Binomial(), offset=z).fit(tol=1e-14)
+    found = _cox(z, y)
+    assert [found.shift.value, found.slope.value] == pytest.approx(fit.params, abs=5e-8)
+    assert found.in_the_large.value == pytest.approx(large.params[0], abs=5e-8)
+
+
+def test_the_slope_is_the_inverse_of_the_implied_temperature_where_there_is_no_shift() -> None:
+    z, y = _drawn("too sharp")
+    tally = Tally.of(safecal.bernoulli(np.append(y, ~y), logits=np.append(z, -z)))  # both sides alike: no shift
+    found = Cox.of(tally)
+    assert found is not None
+    assert found.shift.value == pytest.approx(0.0, abs=1e-9)
+    assert 1.0 / found.slope.value == pytest.approx(safecal.implied_temperature(tally).value, rel=1e-7)
+
+
+def test_weights_count_rows() -> None:
+    z, y = _drawn("shifted")
+    twice = _cox(np.append(z, z), np.append(y, y))
+    weighted = _cox(z, y, sample_weight=np.full(len(z), 2.0))
+    assert weighted.shift.value == pytest.approx(twice.shift.value, abs=1e-4)
+    assert weighted.slope.value == pytest.approx(twice.slope.value, abs=1e-4)
+    once = _cox(z, y)
+    assert weighted.slope.method == "robust"
+    assert weighted.slope.high == pytest.approx(once.slope.high, abs=5e-3)  # a weight of 2 is not two rows
+    assert (weighted.p_shift, weighted.p_slope) == pytest.approx((once.p_shift, once.p_slope), rel=1e-2)
+
+
+def test_clusters_have_no_interval() -> None:
+    z, y = _drawn("shifted")
+    found = _cox(z, y, cluster=np.arange(len(z)) % 50)
+    assert found.slope.value == pytest.approx(_cox(z, y).slope.value)
+    assert (found.slope.low, found.slope.high) == (-np.inf, np.inf)
+    assert np.isnan(found.p_both)
+
+
+def test_what_has_no_best_fit() -> None:
+    right = _cox(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0, 0, 1, 1]))
+    assert np.isnan(right.slope.value)
+    assert right.slope.method == "none: no shift and slope fit best"
+    same = _cox(np.full(50, 1.0), np.arange(50) % 3 > 0)
+    assert np.isnan(same.slope.value)
+    assert same.in_the_large.low < same.in_the_large.value < same.in_the_large.high
+    assert same.p_both == same.p_shift
+    assert Cox.of(Tally.of(safecal.bernoulli([0, 1], [0.0, 1.0]))) is None
+    assert Cox.of(Tally.of(safecal.gaussian([0.0, 1.0], [0.0, 0.0], std=1.0))) is None
+
+
+def test_it_is_written_and_read() -> None:
+    found = _cox(*_drawn("shifted"))
+    assert Cox.from_dict(found.to_dict()) == found
