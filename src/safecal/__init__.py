@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .comparison import Comparison, Difference
     from .consistency import Consistency, assess_consistency
     from .errors import SafecalError
+    from .diagnosis import Diagnosis
     from .evaluation import Evaluation
     from .families.bernoulli import bernoulli
     from .families.categorical import categorical
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .front_door import evaluate
     from .histogram import Histogram
     from .inference.calibration import calibration_test
+    from .inference.cox import Cox
     from .inference.local import Local, Range
     from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .paired import compare
     from .places import Place
+    from .planning import RowsNeeded, rows_needed
     from .profile import Profile
     from .recalibrate.temperature import SafeTemperature, Temperature
     from .reliability import Reliability, assess_reliability
@@ -49,6 +52,8 @@ _HOMES = {
     "Bins": "bins",
     "Comparison": "comparison",
     "Consistency": "consistency",
+    "Cox": "inference.cox",
+    "Diagnosis": "diagnosis",
     "Difference": "comparison",
     "Evaluation": "evaluation",
     "Histogram": "histogram",
@@ -61,6 +66,7 @@ _HOMES = {
     "Profile": "profile",
     "Range": "inference.local",
     "Reliability": "reliability",
+    "RowsNeeded": "planning",
     "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
     "Scored": "scored",
@@ -88,6 +94,7 @@ _HOMES = {
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "rows_needed": "planning",
     "show_versions": "_versions",
 }
 
@@ -98,6 +105,8 @@ __all__ = [
     "Bins",
     "Comparison",
     "Consistency",
+    "Cox",
+    "Diagnosis",
     "Difference",
     "Evaluation",
     "Histogram",
@@ -110,6 +119,7 @@ __all__ = [
     "Profile",
     "Range",
     "Reliability",
+    "RowsNeeded",
     "SafeTemperature",
     "SafecalError",
     "Scored",
@@ -137,6 +147,7 @@ __all__ = [
     "nees",
     "nll",
     "particles",
+    "rows_needed",
     "show_versions",
 ]
 

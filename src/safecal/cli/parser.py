@@ -37,6 +37,12 @@ _COMPARE = """examples:
 
 Row by row, the two files must speak of the same outcomes."""
 
+_PLAN = """examples:
+  safecal plan pilot.csv --y label --prob score
+  safecal plan pilot.csv --y label --prob score --threshold 0.05 --power 0.9
+
+A hundred rows of the kind that will come are a good example. What happened in them is not used."""
+
 _RECALIBRATE = """examples:
   safecal recalibrate validation.csv --y label --logits score --save calibrator.json
   safecal recalibrate validation.csv --y label --prob p --out calibrated.csv --save calibrator.json
@@ -111,6 +117,16 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
+def _plan(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _PLAN
+    parser.add_argument("file", help="an example of the predictions; a file as for `evaluate`")
+    _columns(parser)
+    _rows(parser, by=False)
+    _limits(parser)
+    parser.add_argument("--power", type=float, default=0.8, help="probability that these rows decide (default 0.8)")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
 def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
     parser.add_argument("file", help="as for `evaluate`")
@@ -149,6 +165,7 @@ def _paper(parser: argparse.ArgumentParser) -> None:
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "evaluate": ("say whether the model behind a file of predictions is safe", _evaluate),
     "compare": ("compare two models on the same rows", _compare),
+    "plan": ("say how many rows would decide, from an example of the predictions", _plan),
     "recalibrate": ("fit a temperature, or apply one", _recalibrate),
     "watch": ("follow a deployed model, and tell when it becomes over-confident", _watch),
     "demo": ("simulate a safe and an unsafe model, evaluate both, write a report", _demo),
