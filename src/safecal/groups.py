@@ -109,13 +109,12 @@ def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
     temperatures, hot, by_temperature = None, None, np.zeros(len(groups), dtype=np.intp)
     law = _law(groups, tally)
     if law is not None:
-        reach = None if tally.clusters is None else (groups.ecd - found.low, found.high - groups.ecd)
-        temperatures = KeyTemperatures(law, sums, alpha, reach)
-        hot = temperatures.beyond(limits.max_temperature)
-        shown = hot.low if tally.clusters is None else np.full(len(groups), -math.inf)
-        by_temperature = degree_of(shown, above, hot.value, np.zeros(len(groups)))
         with np.errstate(invalid="ignore"):
+            reach = None if tally.clusters is None else found.high - groups.ecd
+            temperatures = KeyTemperatures(law, sums, alpha, reach)
+            hot = temperatures.beyond(limits.max_temperature)
             within &= ~(hot.high > 0.0)
+        by_temperature = degree_of(hot.low, above, hot.value, np.zeros(len(groups)))
     by_ecd = degree_of(found.low, above, groups.ecd, limit)
     by_mistakes = degree_of(found.ratio_low, found.ratio_low > 1.0, ratio, np.full(len(groups), limits.max_ratio))
     return JudgedGroups(
@@ -171,9 +170,10 @@ def _squares(groups: Table, tally: Tally, seen: FloatArray, heaviest: float) -> 
     return seen * heaviest if known is None else known  # as if every mistake weighed as much: never too narrow
 
 
-def group_places(groups: Table, judged: JudgedGroups, limits: Limits) -> list[Place]:
+def group_places(groups: Table, judged: JudgedGroups, limits: Limits, tally: Tally) -> list[Place]:
     """Return the groups that are over-confident beyond a limit, or suspected to be; the worst first."""
-    ecd = groups.ecd
+    n, predicted, observed, ecd = groups.n, groups.predicted, groups.observed, groups.ecd
+    share = groups.column("weight") / tally.summary.weight
     order = np.flatnonzero(judged.degree)
     order = order[np.lexsort((-judged.low[order] / judged.limit[order], -judged.degree[order]))]
     by = {k: judged.by(k) for k in order.tolist()}
@@ -187,10 +187,10 @@ def group_places(groups: Table, judged: JudgedGroups, limits: Limits) -> list[Pl
             bool(judged.degree[k] == 2),
             scale,
             allowed.get(scale, float(judged.limit[k])),
-            int(groups.n[k]),
-            float(groups.weights[k]),
-            float(groups.predicted[k]),
-            float(groups.observed[k]),
+            int(n[k]),
+            float(share[k]),
+            float(predicted[k]),
+            float(observed[k]),
             judged.interval(float(ecd[k]), k),
             float(judged.seen[k]),
             float(judged.announced[k]),
@@ -332,7 +332,7 @@ def group_verdict(tally: Tally, limits: Limits, key: Hashable) -> GroupVerdict:
     assert tally.groups is not None
     group = tally.groups.only(key)
     judged = judge_groups(group, limits, tally)
-    places = group_places(group, judged, limits)
+    places = group_places(group, judged, limits, tally)
     known = judged.hot is not None or not temperature_is_missing(tally)
     safe = bool(judged.within[0]) and not places and known and not tally.n_certain
     decision = "UNSAFE" if places and places[0].shown else "SAFE" if safe else "UNDETERMINED"

@@ -116,7 +116,7 @@ class Place:
         if self.by == "mistakes":
             return f"in {self.label} it announced {_count(self.announced)} mistakes and made {_count(self.seen)}"
         if self.by == "temperature" and not math.isnan(self.predicted):
-            return f"in {self.label} its logits are too large"
+            return f"in {self.label} its logits {'are' if self.shown else 'may be'} too large"
         if math.isnan(self.predicted):
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type == "group":
@@ -148,7 +148,7 @@ class Place:
         start, times = ("", " times") if not math.isnan(self.predicted) else ("its temperature is ", "")
         if self.shown:
             return f"{start}at least {t.low:.3g}{times}, where {self.limit:g} is allowed"
-        return f"{start}between {t.low:.3g} and {t.high:.3g}{times}, and {self.limit:g} is allowed"
+        return f"{start}about {t.value:.3g}{times}, and {self.limit:g} is allowed"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

@@ -203,7 +203,7 @@ def judge(
         found = range_places(local, limits)
         if tally.groups is not None:
             judged = judge_groups(tally.groups, limits, tally)
-            found += group_places(tally.groups, judged, limits)
+            found += group_places(tally.groups, judged, limits, tally)
             too_small = TooSmall.of(tally.groups, judged, tally)
         places = worst_first(found)
     decision = on_average

@@ -28,7 +28,6 @@ __all__ = ["Hot", "KeyLaw", "KeyTemperatures", "NodeKeys", "StateKeys"]
 
 _X = np.log(NODES)
 _ONE = NODES.index(1.0)
-_POWERS = np.arange(8)
 _STEPS, _EXACT = 100, 1e-12
 
 
@@ -187,9 +186,6 @@ class Hot(NamedTuple):
     high: FloatArray
 
 
-Reach = tuple[FloatArray, FloatArray]
-
-
 @final
 class KeyTemperatures:
     """The temperatures of keys.
@@ -202,60 +198,56 @@ class KeyTemperatures:
         As `Table` holds them.
     alpha : float
         Accepted probability of a miss, for each end.
-    reach : pair of ndarrays, optional
-        How far bounds on ECD lie below and above it where rows come in clusters; they are then widened as the spread
-        that is claimed widens. By default bounds are those of independent rows.
+    reach : ndarray of shape (keys,), optional
+        How far the upper bound on ECD lies above it where rows come in clusters; it widens as the spread does that is
+        claimed. No lower bound is known then. By default bounds are those of independent rows.
     """
 
-    def __init__(self, law: KeyLaw, sums: FloatArray, alpha: float, reach: Reach | None = None) -> None:
+    def __init__(self, law: KeyLaw, sums: FloatArray, alpha: float, reach: FloatArray | None = None) -> None:
         self._law, self._keys, self._reach = law, Keys.of(sums, alpha), reach
         self._every = np.arange(len(sums))
-        self._claimed = self._keys.variance
 
     def beyond(self, temperature: float) -> Hot:
         """Compare every key with a temperature; NaN where the law is not known there."""
         if temperature == math.inf:
             return Hot(*[np.full(len(self._every), -math.inf)] * 3)
-        return self._hot(np.full(len(self._every), 1.0 / temperature), self._every)
+        beta = np.full(len(self._every), 1.0 / temperature)
+        value, low, high = (self._end(name, beta, self._every) for name in Hot._fields)
+        return Hot(value, low, high)
 
-    def _hot(self, beta: FloatArray, keys: IndexArray) -> Hot:
+    def _end(self, name: str, beta: FloatArray, keys: IndexArray) -> FloatArray:
+        """Return the difference of some keys at a beta each, or one of its bounds."""
         at = self._law.at(beta, keys)
         some = Keys(self._keys.alpha, *(column[keys] for column in self._keys[1:]))
         with np.errstate(all="ignore"):
             distance = self._law.seen[keys] - at.mean
             value = np.where(some.impossible, math.inf, distance / some.weight)
+            if name == "value":
+                return value
             if self._reach is not None:
-                wider = np.fmax(np.sqrt(at.variance / self._claimed[keys]), 1.0)
-                down, up = (reach[keys] * wider for reach in self._reach)
-                return Hot(value, value - down, value + up)
+                wider = np.fmax(np.sqrt(at.variance / some.variance), 1.0)
+                return value + self._reach[keys] * wider if name == "high" else np.full(len(keys), -math.inf)
             least = np.where(np.isnan(some.least), np.nan, -at.mean / some.weight)
         some = some._replace(ecd=value, excess=distance, variance=at.variance, third=at.third, least=least)
-        return Hot(value, some.low(), some.high())
+        return some.low() if name == "low" else some.high()
 
     def intervals(self, keys: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the temperature of some keys, and its bounds: 0, infinite, or NaN where there is none."""
-        found = []
-        for name in ("value", "low", "high"):
-            beta = self._root(keys, name)
-            with np.errstate(divide="ignore"):
-                found.append(np.where(self._flat[keys], np.nan, 1.0 / beta))
-        return found[0], found[1], found[2]
+        flat = ~(self._keys.variance[keys] > 0.0)  # every prediction is a toss or a certainty
+        with np.errstate(divide="ignore"):
+            ends = [np.where(flat, np.nan, 1.0 / self._root(name, keys)) for name in Hot._fields]
+        return ends[0], ends[1], ends[2]
 
-    @property
-    def _flat(self) -> BoolArray:
-        """Whether every prediction of a key is a toss or a certainty."""
-        return ~(self._claimed > 0.0)
-
-    def _root(self, keys: IndexArray, name: str) -> FloatArray:
-        """Return the beta at which a difference is 0; 0 or infinity where none is."""
+    def _root(self, name: str, keys: IndexArray) -> FloatArray:
+        """Return the beta at which a difference is 0; 0 or infinity where none is, NaN where it is not known."""
 
         def f(x: FloatArray, some: IndexArray) -> FloatArray:
-            hot = self._hot(np.exp(x), some)
-            return np.asarray(np.nan_to_num(getattr(hot, name), nan=0.0))
+            return self._end(name, np.exp(x), some)
 
         low, high = np.log(self._law.lowest[keys]), np.log(self._law.highest[keys])
         f_low, f_high = f(low, keys), f(high, keys)
         out = np.where(f_low >= 0.0, 0.0, math.inf)
+        out[np.isnan(f_low) | np.isnan(f_high)] = np.nan
         inside = np.flatnonzero((f_low < 0.0) & (f_high > 0.0))
         if len(inside):
             ends = low[inside], high[inside], f_low[inside], f_high[inside]
