@@ -18,7 +18,9 @@ setup(
             "safecal._kernels._compiled",
             [
                 f"{KERNELS}/{name}.c"
-                for name in ("_compiled", "_binary", "_logits", "_odds", "_runs", "_shares", "_spectrum", "_sums")
+                for name in (
+                    "_compiled", "_binary", "_logits", "_odds", "_runs", "_shares", "_spectrum", "_sums", "_tempered",
+                )  # fmt: skip
             ],
             depends=[f"{KERNELS}/{name}.h" for name in ("_class_rows", "_compiled", "_elementary", "_nodes", "_tiles")],
             extra_compile_args=FLAGS,

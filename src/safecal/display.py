@@ -122,6 +122,8 @@ def place_cells(place: Place) -> list[str]:
     if place.by == "mistakes":
         ratio = place.seen / place.announced if place.announced > 0.0 else math.inf
         at_least, allowed = f"{ratio:.3g} times", f"{place.limit:g} times"
+    elif place.temperature is not None:
+        at_least, allowed = f"T {place.temperature.low:.3g}", f"T {place.limit:g}"
     else:
         at_least, allowed = f"{place.ecd.low:+.3g}", f"{place.limit:.3g}"
     share = f"{100.0 * place.share:.3g} %"

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Self, Unpack, final
@@ -15,8 +15,9 @@ from ._checks.columns import fraction, one_cluster
 from ._checks.message import fail
 from ._types import ArrayLike
 from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
-from .errors import EmptyError, TruthError, WeightError
+from .errors import EmptyError, OptionError, TruthError, WeightError
 from .families.predictions import Predictions
+from .groups import GroupVerdict, group_verdict
 from .histogram import Histogram
 from .inference.bounds import Bounds
 from .inference.calibration import calibration_test, generator
@@ -265,6 +266,33 @@ class Evaluation:
             reliability=self.reliability,
             limits=new,
         )
+
+    def group_verdict(self, key: Hashable) -> GroupVerdict:
+        """Judge one group, by bounds that hold together with those of all other groups.
+
+        Parameters
+        ----------
+        key : hashable
+            One of the keys of ``groups``: a value of the column, or a tuple for several.
+
+        Returns
+        -------
+        GroupVerdict
+            The decision, and the three scales with their intervals: wider than those of the average.
+
+        Examples
+        --------
+        >>> import safecal
+        >>> result = safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], by=list("aabbb"))
+        >>> result.group_verdict("b").decision  # three rows prove nothing
+        'UNDETERMINED'
+        """
+        if self.groups is None:
+            raise fail(OptionError, "key", "must name a group; there are none", hint="evaluate with `by=` a column.")
+        if key not in self.groups.keys:
+            keys = ", ".join(map(repr, self.groups.keys[:5])) + (", ..." if len(self.groups) > 5 else "")
+            raise fail(OptionError, "key", f"must be one of the groups: {keys}", got=repr(key))
+        return group_verdict(self.tally, self.limits, key)
 
     @property
     def n(self) -> int:

@@ -1,37 +1,28 @@
-"""Places in which the model is over-confident: ranges of the predictions, and groups that the user named."""
+"""Places in which the model is over-confident: what is said of them, and those that are ranges of the predictions."""
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
 from . import documents
 from ._types import BoolArray, FloatArray, IndexArray
-from .inference.cluster_bounds import clustered_bounds
-from .inference.cluster_mistakes import clustered_ratios
-from .inference.keyed import bounds_by_key, lows_by_key
-from .inference.local import SHOWN, SUSPECTED, Local, Range, dimensions
-from .inference.mistakes import mistakes_by_key, ratio_bounds
+from .inference.local import Local, Range
 from .inference.results import Interval
 from .limits import Limits
-from .summary import COLUMN
-from .table import Table
-from .tally import Tally
 
 __all__ = [
-    "JudgedGroups",
     "Place",
     "brief_range",
-    "group_places",
+    "degree_of",
     "in_percent",
-    "judge_groups",
+    "in_sentence",
     "range_places",
     "worst_first",
 ]
 
-_SCALES = 2  # ways in which a group may be beyond its limits
 _NUMBERS = ("share", "predicted", "observed", "limit", "seen", "announced", "low", "high")
 
 
@@ -49,10 +40,10 @@ class Place:
     shown : bool
         True: over-confident beyond the limit, by bounds that hold together. False: suspected, because the estimate is
         beyond the limit and a less firm lower bound above 0; more rows would tell.
-    by : {"ecd", "mistakes"}
-        What is beyond its limit.
+    by : {"ecd", "temperature", "mistakes"}
+        What is beyond its limit: the first that is.
     limit : float
-        That limit: in nats, or as a ratio.
+        That limit: in nats, or as a factor.
     n : int
         Rows.
     share : float
@@ -67,6 +58,8 @@ class Place:
         What ``predicted`` and the ends of a range are of.
     low, high : float
         The ends of a range; NaN for groups.
+    temperature : Interval or None
+        The temperature there, where it is what is beyond its limit; its bounds and those of ECD hold together.
 
     Examples
     --------
@@ -94,6 +87,7 @@ class Place:
     on: str
     low: float
     high: float
+    temperature: Interval | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:  # one NaN, so that equal places are equal
@@ -103,8 +97,7 @@ class Place:
     @property
     def label(self) -> str:
         """The name as a sentence can hold it: printable, on one line, not too long."""
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in self.name).replace("`", "'")
-        return text if len(text) <= 40 else text[:37] + "..."
+        return in_sentence(self.name)
 
     @property
     def brief(self) -> str:
@@ -122,6 +115,8 @@ class Place:
         """Say where it is, and what happens there."""
         if self.by == "mistakes":
             return f"in {self.label} it announced {_count(self.announced)} mistakes and made {_count(self.seen)}"
+        if self.by == "temperature" and not math.isnan(self.predicted):
+            return f"in {self.label} its logits {'are' if self.shown else 'may be'} too large"
         if math.isnan(self.predicted):
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type == "group":
@@ -140,24 +135,36 @@ class Place:
     def _bound(self) -> str:
         if self.by == "mistakes":
             return f"{self.limit:g} times as many are allowed"
+        if self.temperature is not None:
+            return self._factor(self.temperature)
         if math.isinf(self.ecd.low):
             return "something happened there that it had called impossible"
         if self.shown:
             return f"ECD is at least {self.ecd.low:.3g} nat, where {self.limit:.3g} is allowed"
         return f"ECD lies between {self.ecd.low:.3g} and {self.ecd.high:.3g} nat, and {self.limit:.3g} is allowed"
 
+    def _factor(self, t: Interval) -> str:
+        """Say how large a temperature is: a factor of logits, for states and densities the number itself."""
+        start, times = ("", " times") if not math.isnan(self.predicted) else ("its temperature is ", "")
+        if self.shown:
+            return f"{start}at least {t.low:.3g}{times}, where {self.limit:g} is allowed"
+        return f"{start}about {t.value:.3g}{times}, and {self.limit:g} is allowed"
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         content = {name: getattr(self, name) for name in ("type", "name", "shown", "by", "n", "on")}
+        content["temperature"] = None if self.temperature is None else self.temperature.to_dict()
         numbers = {name: documents.number(getattr(self, name)) for name in _NUMBERS}
         return documents.document("place", {**content, **numbers, "ecd": self.ecd.to_dict()})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = dict(documents.body("place", document, cls.__slots__))
+        content = {"temperature": None, **documents.body("place", document, cls.__slots__[:-1])}
         content |= {name: math.nan if content[name] is None else float(content[name]) for name in _NUMBERS}
         content["ecd"] = Interval.from_dict(content["ecd"])
+        if content["temperature"] is not None:  # early documents do not have it
+            content["temperature"] = Interval.from_dict(content["temperature"])
         return cls(**{name: content[name] for name in cls.__slots__})
 
 
@@ -165,7 +172,7 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
     """Return ranges that are over-confident beyond the limit, or suspected to be, the worst first; no row is in two."""
     limit = limits.local_threshold * local.column("dimensions")
     low = local.column("ecd_low")
-    degree = _degree(low, local.column("at_least") > 0.0, local.column("ecd"), limit)
+    degree = degree_of(low, local.column("at_least") > 0.0, local.column("ecd"), limit)
     beyond = np.flatnonzero(degree)
     beyond = beyond[np.lexsort((-(low / limit)[beyond], -degree[beyond]))]
     kept: list[Range] = []
@@ -195,104 +202,16 @@ def _of_range(r: Range, limit: float) -> Place:
     )  # fmt: skip
 
 
-class JudgedGroups(NamedTuple):
-    """What is known of each group: bounds that hold for all of them together, limits, and what is beyond them.
-
-    ``by_ecd`` and ``by_mistakes`` are 2 where a limit is exceeded, 1 where that is suspected, else 0.
-    """
-
-    low: FloatArray
-    high: FloatArray
-    limit: FloatArray  # of ECD
-    level: float  # of each interval
-    seen: FloatArray
-    announced: FloatArray
-    by_ecd: IndexArray
-    by_mistakes: IndexArray
-
-    @property
-    def degree(self) -> IndexArray:
-        """The larger of both."""
-        return np.maximum(self.by_ecd, self.by_mistakes)
-
-    def interval(self, ecd: float, k: int) -> Interval:
-        """Return the ECD of a group with its bounds."""
-        return Interval(ecd, float(self.low[k]), float(self.high[k]), self.level, "from sums")
-
-
-def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
-    """Bound every group of a tally, or some of them, and hold each to its own limits."""
-    sums = groups.sums
-    count = max(int(np.count_nonzero((groups if tally.groups is None else tally.groups).n)), 1)
-    alpha = SHOWN * (1.0 - limits.level) / count / _SCALES
-    low, high, at_least, least = _group_bounds(groups, tally, alpha)
-    possible = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
-    limit = limits.threshold * dimensions(sums[:, COLUMN["sum_varentropy"]], possible)
-    seen, announced = mistakes_by_key(sums)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = seen / announced
-    by_ecd = _degree(low, at_least > 0.0, groups.ecd, limit)
-    by_mistakes = _degree(least, least > 1.0, ratio, np.full(len(groups), limits.max_ratio))
-    return JudgedGroups(low, high, limit, 1.0 - 2.0 * alpha, seen, announced, by_ecd, by_mistakes)
-
-
-def _group_bounds(groups: Table, tally: Tally, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return bounds on the ECD of each group, a less firm lower one, and a lower one on its ratio of mistakes."""
-    sums, weaker = groups.sums, alpha * SUSPECTED / SHOWN
-    if tally.clusters is None:
-        seen, announced = mistakes_by_key(sums)
-        least = np.zeros(len(groups)) if tally.weighted else ratio_bounds(seen, seen, announced, alpha)[0]
-        return *bounds_by_key(sums, alpha), lows_by_key(sums, weaker), least
-    nothing = np.full(len(groups), -math.inf)
-    if tally.pairs is None:  # read from a document, which does not tell rows of one cluster from others
-        return nothing, -nothing, nothing, np.zeros(len(groups))
-    pairs, places = tally.pairs, {key: k for k, key in enumerate(groups.keys)}
-    place = np.array([places.get(key, -1) for key in pairs.keys], dtype=np.intp)[pairs.key]
-    kept = place >= 0
-    rows = place[kept], pairs.cluster[kept], pairs.sums[kept], len(groups)
-    low, high = clustered_bounds(*rows, alpha)
-    impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
-    low, high, at_least = (np.where(impossible, math.inf, x) for x in (low, high, clustered_bounds(*rows, weaker).low))
-    return low, high, at_least, np.nan_to_num(clustered_ratios(*rows, alpha).low, nan=0.0)
-
-
-def group_places(tally: Tally, limits: Limits) -> list[Place]:
-    """Return the groups that are over-confident beyond a limit, or suspected to be; the worst first."""
-    groups = tally.groups
-    if groups is None:
-        return []
-    judged, ecd = judge_groups(groups, limits, tally), groups.ecd
-    order = np.flatnonzero(judged.degree)
-    order = order[np.lexsort((-judged.low[order] / judged.limit[order], -judged.degree[order]))]
-    places = []
-    for k in order.tolist():
-        mistaken = judged.by_mistakes[k] > judged.by_ecd[k]
-        places.append(
-            Place(
-                "group",
-                f"{groups.name} {groups.label(k) or repr(groups.label(k))}",
-                bool(judged.degree[k] == 2),
-                "mistakes" if mistaken else "ecd",
-                limits.max_ratio if mistaken else float(judged.limit[k]),
-                int(groups.n[k]),
-                float(groups.weights[k]),
-                float(groups.predicted[k]),
-                float(groups.observed[k]),
-                judged.interval(float(ecd[k]), k),
-                float(judged.seen[k]),
-                float(judged.announced[k]),
-                "confidence" if groups.top_label else "probability",
-                math.nan,
-                math.nan,
-            )
-        )
-    return places
-
-
-def _degree(low: FloatArray, some: BoolArray, value: FloatArray, limit: FloatArray) -> IndexArray:
+def degree_of(low: FloatArray, some: BoolArray, value: FloatArray, limit: FloatArray) -> IndexArray:
     """Return 2 where a bound is beyond the limit, 1 where that is suspected, else 0."""
     with np.errstate(invalid="ignore"):
         return np.where(low > limit, 2, np.where(some & (value > limit), 1, 0))
+
+
+def in_sentence(name: str) -> str:
+    """Return a name as a sentence can hold it: printable, on one line, not too long."""
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name).replace("`", "'")
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def in_percent(share: float) -> str:

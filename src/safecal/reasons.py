@@ -189,6 +189,8 @@ def local_reason(average: str, reason: str, places: Sequence[Place], level: floa
     ends = f"The bounds of all places hold together at {100 * level:g} % confidence."
     if not shown:
         ends = f"More {'clusters' if clustered else 'rows'} would tell."
+        if clustered and all(place.by == "temperature" for place in places):
+            ends = "Where rows come in clusters, the temperature of a group can be suspected, but not shown."
     return f"{start}: {text}. {ends}"
 
 

@@ -150,10 +150,17 @@ class Table:
             yield from zip(self.keys[some], summaries(self.sums[some]), strict=True)
 
     def __getitem__(self, key: Hashable) -> Summary:
+        place = self._place(key)
+        return summaries(self.sums[place : place + 1])[0]
+
+    def only(self, key: Hashable) -> Self:
+        """Return the table of one group."""
+        return self.take(np.array([self._place(key)], dtype=np.intp))
+
+    def _place(self, key: Hashable) -> int:
         if len(self._places) != len(self.keys):
             self._places.update((k, place) for place, k in enumerate(self.keys))
-        place = self._places[key]
-        return summaries(self.sums[place : place + 1])[0]
+        return self._places[key]
 
     def column(self, name: str) -> FloatArray:
         """Return a sum of `Summary` by key, by its name; NaN where it does not exist."""

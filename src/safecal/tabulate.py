@@ -46,7 +46,8 @@ class Split:
     """How rows fall under keys, and the table that results.
 
     ``index`` numbers the keys of scored rows; ``before`` does so for rows not scored yet, or returns None. ``edges``
-    are those of uniform bins of ``bin_on``, where the compiled kernel makes them.
+    are those of uniform bins of ``bin_on``, where the compiled kernel makes them. ``groups`` is whether the keys are
+    groups, which have a temperature each.
     """
 
     size: int
@@ -55,6 +56,7 @@ class Split:
     table: Callable[[FloatArray], Table]
     edges: FloatArray | None = None
     bin_on: str = "probability"
+    groups: bool = False
 
 
 class Part(NamedTuple):
@@ -219,4 +221,5 @@ def by_group(predictions: Predictions, by: ArrayLike) -> Split:
         lambda scored, rows: codes[rows],
         lambda rows: codes[rows] if early else None,
         lambda found: Table(name, keys, found, None, top),
+        groups=True,
     )

@@ -13,12 +13,13 @@ from ._checks.message import fail
 from ._kernels.cells import top_moments
 from ._sums.cells import Cells, Points, WeightedCells
 from ._sums.clusters import Clusters
+from ._sums.node_table import NodeTable, node_sums
 from ._sums.nodes import Nodes
 from ._sums.pairs import Pairs
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
 from .clustering import Clustered, Clustering, few_pairs
 from .errors import MergeError, ShapeError
-from .families.predictions import Predictions
+from .families.predictions import Predictions, possible_weight
 from .histogram import Histogram, counted, of_points
 from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
@@ -74,6 +75,9 @@ class Tally:
         To how many decimals predictions were rounded, where some are certain; else 0.
     pairs : Pairs or None
         Sums by cluster and group, where there are both. Documents do not hold them.
+    group_nodes : NodeTable or None
+        What the temperature of each group needs beside its sums; Gaussian states need nothing. None where there are no
+        groups, where the family has no temperature, or where an early document was read.
 
     Examples
     --------
@@ -100,6 +104,7 @@ class Tally:
     n_certain: int = 0
     decimals: int = 0
     pairs: Pairs | None = field(default=None, compare=False)
+    group_nodes: NodeTable | None = None
 
     @classmethod
     def of(
@@ -189,6 +194,7 @@ class Tally:
             found.certain,
             found.decimals,
             None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
+            None if found.nodes is None else NodeTable(tables[-1].keys, found.nodes, predictions.discrete),
         )
 
     @property
@@ -222,10 +228,12 @@ class Tally:
             return self
         keys = self.groups.keys
         try:
-            order = sorted(range(len(keys)), key=lambda k: _rank(keys[k]))
+            places = sorted(range(len(keys)), key=lambda k: _rank(keys[k]))
         except TypeError:  # keys of mixed types have no order: keep that of first appearance
             return self
-        return replace(self, groups=self.groups.take(np.array(order, dtype=np.intp)))
+        order = np.array(places, dtype=np.intp)
+        nodes = None if self.group_nodes is None else self.group_nodes.take(order)
+        return replace(self, groups=self.groups.take(order), group_nodes=nodes)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Tally):
@@ -256,6 +264,7 @@ class Tally:
             self.n_certain + other.n_certain,
             max(self.decimals, other.decimals),
             None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
+            None if self.group_nodes is None or other.group_nodes is None else self.group_nodes + other.group_nodes,
         )
 
     def __radd__(self, other: object) -> Self:
@@ -271,6 +280,7 @@ class Tally:
         for name in _PARTS:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
+        content["group_nodes"] = None if self.group_nodes is None else self.group_nodes.to_dict()
         return documents.document("tally", content)
 
     @classmethod
@@ -283,6 +293,8 @@ class Tally:
         values |= {name: float(content[name]) for name in ("most_entropy", "least_excess")}
         for name, read in _PARTS.items():
             values[name] = None if content[name] is None else read(content[name])
+        if content.get("group_nodes") is not None:  # early documents do not have them
+            values["group_nodes"] = NodeTable.from_dict(content["group_nodes"])
         return cls(**values)
 
 
@@ -335,6 +347,7 @@ class _Block(NamedTuple):
     ordered: Ordered | None
     top: Cells | None
     clusters: Clustered | None
+    nodes: Part | None
 
 
 @dataclass(slots=True)
@@ -349,6 +362,7 @@ class _Swept:
     ordered: Ordered | None
     top: Cells | None
     clustering: Clustering | None
+    nodes: FloatArray | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
@@ -360,6 +374,10 @@ class _Swept:
             setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clustering is not None and new.clusters is not None:
             self.clustering.absorb(new.clusters)
+        if new.nodes is not None:
+            if self.nodes is None:
+                self.nodes = np.zeros((len(self.sums[-1]), new.nodes.sums.shape[1]))
+            self.nodes[new.nodes.keys] += new.nodes.sums
 
 
 def _swept(
@@ -384,6 +402,7 @@ def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weigh
         return None
     parts: list[Part] = []
     found: _Block | None = None
+    nodes: Part | None = None
     each: Sequence[Split | None] = splits or [None]
     for split in each:
         edges = None if split is None else split.edges
@@ -395,17 +414,20 @@ def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weigh
         if index is not None:
             keys, index, size = occurring(index, size)
         bin_on = "probability" if split is None else split.bin_on
+        groups = split is not None and split.groups
         sums = predictions.quick_sums(
-            rows, None, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=not parts
+            rows, None, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=not parts, nodes=groups
         )
         if sums is None:
             return None
         parts.append(Part(keys, completed(sums.by_key)))
+        nodes = None if sums.nodes is None else Part(keys, sums.nodes)
         if found is None:
             assert sums.spectrum is not None
             decimals = predictions.decimals(rows) if sums.certain else 0
-            found = _Block(parts, sums.certain, decimals, Cells(sums.spectrum), None, None, None, None)
-    return found
+            found = _Block(parts, sums.certain, decimals, Cells(sums.spectrum), None, None, None, None, None)
+    assert found is not None
+    return found._replace(nodes=nodes)
 
 
 def _scored(
@@ -416,7 +438,7 @@ def _scored(
     clustering: Clustering | None,
 ) -> _Block:
     """Sum a block by its scored rows."""
-    scored, w, (spectrum, near, order) = predictions.scored_with_spectrum(rows, weight)
+    scored, w, (spectrum, near, order, nodes) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     clusters = None
@@ -432,4 +454,9 @@ def _scored(
         top = Cells(top_moments(scored.confidence, scored.correct))
     certain = predictions.certain(rows)
     decimals = predictions.decimals(rows) if certain else 0
-    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters)
+    at_nodes = None
+    if nodes is not None and splits and splits[-1].groups:
+        keys, index, size = occurring(splits[-1].index(scored, rows), splits[-1].size)
+        wrong = np.zeros(len(scored)) if scored.correct is None else ~np.asarray(scored.correct, dtype=bool)
+        at_nodes = Part(keys, node_sums(nodes(), possible_weight(scored, w), w, wrong, index, size))
+    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes)

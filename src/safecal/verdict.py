@@ -10,12 +10,13 @@ import numpy as np
 from . import documents
 from .certainty import certain_reason
 from .errors import TruthError
+from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
 from .inference.local import Local
 from .inference.mistakes import Mistakes
 from .inference.needed import clusters_needed
 from .inference.results import Interval, direction
 from .limits import Limits
-from .places import Place, group_places, range_places, worst_first
+from .places import Place, range_places, worst_first
 from .reasons import Average, average_reason, local_reason, reading, rounded, rows_needed
 from .reliability import Reliability
 from .table import Table
@@ -34,7 +35,7 @@ class Verdict:
 
     On average three scales are looked at: ECD, the temperature, and for classifiers the mistakes made over those that
     were announced. UNSAFE when a lower bound exceeds its limit, on average, in a group that was named or in a range of
-    the predictions; or when an impossible outcome happened. SAFE when the upper bounds of all averages are within
+    the predictions; or when an impossible outcome happened. Groups have the same three limits. SAFE when the upper bounds of all averages are within
     their limits and no place is over-confident or suspected to be. UNDETERMINED otherwise: the data cannot tell.
     Predictions of exactly 0 or 1, and rows with a class of probability 0, are never SAFE: one failure would be an
     infinite surprise, and no number of rows rules it out.
@@ -81,6 +82,8 @@ class Verdict:
         Share of all excess above 0 in the most surprising 1 % of the rows: near 1, a few rows decide.
     reading : str
         What ECE, ESCE and ECD say together; empty where there are no bins.
+    too_small : TooSmall
+        Groups that are too small to judge: how many, and their names.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class Verdict:
     bias: float
     worst_share: float
     reading: str
+    too_small: TooSmall = TooSmall()
 
     @property
     def threshold(self) -> float:
@@ -154,16 +158,18 @@ class Verdict:
         content |= {name: documents.number(getattr(self, name)) for name in _NUMBERS}
         content |= {name: getattr(self, name).to_dict() for name in ("ecd", "temperature", "limits")}
         content["mistakes"] = None if self.mistakes is None else self.mistakes.to_dict()
-        return documents.document("verdict", content | {"where": [place.to_dict() for place in self.where]})
+        return documents.document("verdict", content | {"where": [place.to_dict() for place in self.where], "too_small": self.too_small.to_dict()})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = dict(documents.body("verdict", document, cls.__slots__))
+        content = dict(documents.body("verdict", document, cls.__slots__[:-1]))
         content |= {name: Interval.from_dict(content[name]) for name in ("ecd", "temperature")}
         content |= {name: math.nan if content[name] is None else content[name] for name in _NUMBERS}
         content["limits"] = Limits.from_dict(content["limits"])
         content["where"] = tuple(Place.from_dict(place) for place in content["where"])
+        early = "too_small" not in content
+        content["too_small"] = TooSmall() if early else TooSmall.from_dict(content["too_small"])
         if content["mistakes"] is not None:
             content["mistakes"] = Mistakes.from_dict(content["mistakes"])
         return cls(**{name: content[name] for name in cls.__slots__})
@@ -192,8 +198,14 @@ def judge(
     on_average = UNSAFE if average.beyond else SAFE if average.within else UNDETERMINED
     clustered = tally.clusters is not None
     places: tuple[Place, ...] = ()
+    too_small = TooSmall()
     if limits.everywhere:
-        places = worst_first(range_places(local, limits) + group_places(tally, limits))
+        found = range_places(local, limits)
+        if tally.groups is not None:
+            judged = judge_groups(tally.groups, limits, tally)
+            found += group_places(tally.groups, judged, limits, tally)
+            too_small = TooSmall.of(tally.groups, judged, tally)
+        places = worst_first(found)
     decision = on_average
     if on_average != UNSAFE and places:
         decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
@@ -220,6 +232,10 @@ def judge(
     if decision == SAFE and limits.everywhere and (len(local) or tally.groups is not None):
         places_seen = ["range of its predictions"] * bool(len(local)) + ["group"] * (tally.groups is not None)
         reason += f" No {' and no '.join(places_seen)} shows it."
+    if too_small.count:
+        reason += f" {too_small}."
+    if limits.everywhere and temperature_is_missing(tally):
+        reason += " The temperature of groups is not known, and was not judged."
     if needed is not None:
         reason += f" About {rounded(needed)} more row{'' if needed == 1 else 's'} would decide."
     if more_clusters:
@@ -248,6 +264,7 @@ def judge(
         bias=summary.bias,
         worst_share=tally.histogram.worst_share(),
         reading="" if reliability is None else reading(decision, on_average, side, reliability, summary.bias),
+        too_small=too_small,
     )
 
 

@@ -144,6 +144,13 @@ def _any(seed: int) -> Case:
     return _beside(case, *(name for name in ("by", "cluster", "weight") if rng.random() < 0.4))
 
 
+def _vague(seed: int) -> Case:
+    """Make rows near one half; in one group of three logits are twice too large: few nats, but a temperature of 2."""
+    case = _two(seed, lambda rng: rng.normal(0, 0.5, 3 * N))
+    group = np.array(["hot", "mild", "cold"], dtype=object)[np.arange(case.n) % 3]
+    return replace(case, values=case.values * np.where(group == "hot", 2.2, 0.8), by=group)
+
+
 N, LESS = 3000, 1000  # with weights, what chance alone would give is drawn: that takes time
 CASES: dict[str, Callable[[], Case]] = {
     "calibrated": lambda: _two(0, lambda rng: rng.normal(0, 2, N)),
@@ -157,6 +164,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "lattice of tenths": lambda: _chances(8, np.random.default_rng(8).integers(1, 10, N) / 10),
     "lattice of one": lambda: _chances(9, np.full(N, 0.8)),
     "lattice of powers of two": lambda: _two(10, lambda rng: rng.choice([-4.0, -0.5, 0.0, 0.25, 1.0, 2.0], N)),
+    "hot groups": lambda: _vague(20),
+    "hot groups, with weights": lambda: _beside(_vague(21), "weight"),
     "groups": lambda: _beside(_two(11, lambda rng: rng.normal(0, 2, N), 1.55), "by"),
     "clusters": lambda: _beside(_two(12, lambda rng: rng.normal(0, 2, N), 1.55), "cluster"),
     "weights": lambda: _beside(_two(13, lambda rng: rng.normal(0, 2, LESS), 1.55), "weight"),
@@ -169,7 +178,7 @@ CASES: dict[str, Callable[[], Case]] = {
     **{f"random {seed}": (lambda seed=seed: _any(seed)) for seed in range(30)},
 }
 # What a door may do differently shows in a few cases; the others are for the longer tiers.
-FEW = ("1.55 times too large", "rare, and too seldom", "lattice of tenths", "all three", "many classes, all three",
+FEW = ("1.55 times too large", "hot groups", "rare, and too seldom", "lattice of tenths", "all three", "many classes, all three",
        "states, all three", "random 0", "random 1", "random 2")  # fmt: skip
 SOME = [pytest.param(name, marks=() if name in FEW else pytest.mark.proof) for name in CASES]
 
@@ -295,6 +304,21 @@ def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> 
         order = [a.keys.index(key) for key in b.keys]
         np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(b.sums)))
     same_pairs(found.tally.pairs, whole.tally.pairs)
+    same_group_temperatures(found, whole)
+
+
+def same_group_temperatures(found: Evaluation, whole: Evaluation) -> None:
+    """Hold the nodes of groups to those of the arrays, and with them what is said of each group."""
+    a, b = found.tally.group_nodes, whole.tally.group_nodes
+    assert (a is None) == (b is None) == (whole.groups is None or whole.family == "gaussian")
+    if a is not None and b is not None:
+        assert a.keys == b.keys
+        np.testing.assert_allclose(a.sums, b.sums, rtol=1e-11, atol=1e-12 * np.abs(b.sums).max())
+    for key in () if whole.groups is None else whole.groups.keys:
+        one, other = found.group_verdict(key), whole.group_verdict(key)
+        assert (one.name, one.decision, one.n) == (other.name, other.decision, other.n)
+        for end in ("value", "low", "high"):
+            assert close(getattr(one.temperature, end), getattr(other.temperature, end), 1e-6, 1e-6)
 
 
 def same_pairs(found: Pairs | None, whole: Pairs | None) -> None:
@@ -448,6 +472,12 @@ def spark() -> Iterator[Any]:
 
 ON_CLUSTERS = ("1.55 times too large", "lattice of tenths", "all three", "many classes, all three",
                "states, all three", "random 5", "random 15")  # fmt: skip
+
+
+def test_a_hot_group_is_named_by_its_temperature() -> None:
+    for name in ("hot groups", "hot groups, with weights"):
+        shown = whole_of(name).verdict.shown
+        assert [(place.name, place.by) for place in shown] == [("site hot", "temperature")]
 
 
 class TestOnClusters:

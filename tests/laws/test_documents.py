@@ -213,6 +213,8 @@ OBJECTS = {
     "interval": Interval(0.1, -math.inf, math.inf, 0.9, "none"),
     "test": _EVALUATION.test,
     "verdict": _EVALUATION.verdict,
+    "node_table": safecal.bernoulli([0, 1], [0.3, 0.8]).tally(by=["a", "b"]).group_nodes,
+    "too_small": safecal.evaluate([0, 1], [0.3, 0.8], by=["a", "b"]).verdict.too_small,
     "profile": safecal.bernoulli([0, 1], [0.3, 0.8]).profile(),
     "summary": safecal.bernoulli([0, 1], [0.3, 0.8]).summary(),
     "table": safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9]).bins,
@@ -250,7 +252,9 @@ def test_a_document_of_another_version_is_refused(kind: str, version: object) ->
 def _required() -> list[tuple[str, str]]:
     derived = {"n", "metrics", "family"}  # what an evaluation computes anew is not needed to read it
     names = {kind: [k for k in value.to_dict() if k not in ("kind", "version")] for kind, value in OBJECTS.items()}
-    return [(k, n) for k, found in names.items() for n in found if not (k == "evaluation" and n in derived)]
+    later = {("tally", "group_nodes"), ("place", "temperature"), ("verdict", "too_small")}  # early documents lack them
+    found = [(k, n) for k, fields in names.items() for n in fields if not (k == "evaluation" and n in derived)]
+    return [pair for pair in found if pair not in later]
 
 
 @pytest.mark.parametrize(("kind", "name"), _required())

@@ -7,10 +7,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from scipy import special
 
+import safecal
 from safecal._kernels import compiled
 from safecal._kernels.compiled import class_scores, floats
-from safecal._kernels.nodes import NODES, node_rows
+from safecal._kernels.nodes import NODES, binary_node_rows, node_rows
+from safecal._kernels.sums import column_sums
 
 from .test_categorical import softmax
 from .test_compiled import needs_kernel
@@ -178,3 +181,32 @@ def test_the_kernel_refuses_what_does_not_fit() -> None:
 def test_without_the_kernel_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_module", None)
     assert class_scores(np.zeros((1, 2)), np.zeros(1, dtype=int), logits=True, nodes=True) is None
+
+
+def _two_outcomes(name: str, rng: np.random.Generator) -> np.ndarray:
+    z = rng.normal(0.0, 3.0, 5000)
+    z[:6] = [0.0, 1e-9, -1e-9, 700.0, -2900.0, 4000.0]
+    p = special.expit(z)
+    p[:4] = [0.0, 1.0, 0.5, 1e-200]
+    return z if name == "logits" else p
+
+
+@pytest.mark.parametrize("keys", [1, 7, 200])
+@pytest.mark.parametrize("name", ["logits", "y_prob"])
+def test_two_outcomes_have_the_nodes_of_numpy(name: str, keys: int, rng: np.random.Generator) -> None:
+    needs_kernel()
+    values = _two_outcomes(name, rng)
+    rows = safecal.bernoulli(rng.random(len(values)) < 0.5, **{name: values})
+    index = rng.integers(0, keys, len(values))
+    sums = rows.quick_sums(slice(0, rows.n), keys=keys, index=index, nodes=True)
+    assert sums is not None
+    assert sums.nodes is not None
+    wanted = binary_node_rows(rows.gaps(slice(0, rows.n))[:, 0]).reshape(20, -1)
+    np.testing.assert_allclose(sums.nodes, column_sums(list(wanted), index, keys), rtol=1e-13)
+
+
+def test_two_outcomes_are_two_classes(rng: np.random.Generator) -> None:
+    odds = np.concatenate([rng.gamma(2.0, 2.0, 500), [0.0, 300.0, np.inf]])
+    found, wanted = binary_node_rows(odds), node_rows(odds[:, None])
+    np.testing.assert_allclose(found[:, :3], wanted[:, :3], rtol=1e-13)
+    np.testing.assert_allclose(found[:, 3], wanted[:, 3], rtol=1e-13, atol=1e-13)  # where central moments cancel

@@ -112,7 +112,7 @@ VERDICT
 
 where      rows  ECD from  allowed
 ----------------------------------
-group b ?     1     -1.74      0.2
+group b ?     1     -2.15      0.2
 ?  suspected: more rows would tell
 
 ECD          +1.2500  nat, 95 % interval A to B: no clear direction

@@ -131,6 +131,9 @@ static void finish(const BinaryRows *rows, BinaryWork *work, int32_t key)
         sums[9] = added(total + 8 * LANES);
         sums[10] = counted(seen + LANES);
     }
+    if (rows->nodes)
+        for (int j = 0; j < AT_NODES; j++)
+            rows->nodes[(Py_ssize_t)key * AT_NODES + j] = added(work->nodes + ((Py_ssize_t)key * AT_NODES + j) * LANES);
     sums[columns] = (double)work->impossible[key];
     sums[columns + 1] = count;
     if (rows->cells)
@@ -166,7 +169,8 @@ int64_t safecal_add_binary(const BinaryRows *rows)
 {
     size_t keys = (size_t)rows->keys, queue = keys * RUN, work_size = (sizeof(BinaryWork) + 63) / 64 * 8;
     size_t sums = keys * (WEIGHTED_SUMS + 2) * LANES, spectrum = rows->spectrum ? (KINDS + 1) * MOMENTS : 0;
-    size_t size = 8 + work_size + spectrum + sums + 3 * queue;
+    size_t nodes = rows->nodes ? keys * AT_NODES * LANES : 0;
+    size_t size = 8 + work_size + spectrum + sums + nodes + 3 * queue;
     double *all = malloc(size * sizeof *all), *free_part = all;
     BinaryWork *work;
     int64_t certain;
@@ -179,7 +183,8 @@ int64_t safecal_add_binary(const BinaryRows *rows)
     work->spectrum = part_of(&free_part, spectrum);
     work->total = part_of(&free_part, keys * WEIGHTED_SUMS * LANES);
     work->seen = (uint64_t *)part_of(&free_part, keys * 2 * LANES);
-    memset(work->spectrum, 0, (spectrum + sums) * sizeof(double));
+    work->nodes = part_of(&free_part, nodes);
+    memset(work->spectrum, 0, (spectrum + sums + nodes) * sizeof(double));
     work->queue = part_of(&free_part, queue);
     work->queued_L = part_of(&free_part, queue);
     work->queued_weight = part_of(&free_part, queue);

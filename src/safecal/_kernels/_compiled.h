@@ -22,6 +22,7 @@
 
 #define CELLS 450 /* of the log-odds, as in `cells.py`; each has four kinds of rows, by wrong and by positive */
 #define MOMENTS 4 /* of a kind: n and the sums of d, d^2, d^3 */
+#define AT_NODES 20 /* sums of a key: at five nodes, R and three derivatives, as in `nodes.py` */
 #define KINDS (4 * CELLS)
 
 typedef struct {
@@ -32,6 +33,7 @@ typedef struct {
     const int64_t *index;    /* the key of each row; or NULL */
     double *sums, *cells;    /* (keys, COLUMNS + 2 or WEIGHTED_SUMS + 2), and (2 side + 1, 2) or NULL */
     double *spectrum;        /* (KINDS, MOMENTS); or NULL */
+    double *nodes;           /* (keys, AT_NODES), of rows without weights; or NULL */
     Py_ssize_t n;
     int32_t keys, zero, side;
     int single, logits, confidence;
@@ -46,6 +48,7 @@ typedef struct {
     int64_t count[MOST_KEYS], impossible[MOST_KEYS], certain;
     double *total;       /* (keys, WEIGHTED_SUMS, LANES) */
     uint64_t *seen;      /* (keys, 2, LANES): rows that are wrong, rows whose outcome is the positive one */
+    double *nodes;       /* (keys, AT_NODES, LANES) */
     uint64_t few[2];     /* the number of rows that wait: in bytes, where there are few keys */
     int32_t many[MOST_KEYS];
     double *queue, *queued_L, *queued_weight; /* (keys, RUN) */
@@ -69,6 +72,9 @@ void safecal_add_run(const BinaryRows *rows, BinaryWork *work, double *m, double
 void safecal_begin_spectrum(BinaryWork *work);
 void safecal_add_spectrum(const BinaryRows *rows, BinaryWork *work, const double *marked, const double *L, int32_t n);
 void safecal_keep_spectrum(const BinaryRows *rows, BinaryWork *work);
+
+/* R and its derivatives at the nodes: add marked rows of one key, in lanes. */
+void safecal_add_nodes(const double *marked, const double *L, Py_ssize_t n, double *total);
 
 /* Add all rows; return the number of certain ones, -1 where a row is not for the formulas, -2 without memory. */
 int64_t safecal_add_binary(const BinaryRows *rows);

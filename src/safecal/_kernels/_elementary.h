@@ -103,6 +103,13 @@ INLINE double log_of_one_plus(double x)
     return log_near(u, (x - (u - 1.0)) * (near > 0.0 ? near : 0.0));
 }
 
+/* -log(1 - m) of several rows at once: `some` is 1 - product of (1 - m), without cancellation, `none` the product. */
+INLINE double minus_log_of(double some, double none)
+{
+    double rest = 1.0 - some, lost = ((1.0 - rest) - some) * (2.0 - rest);
+    return 0.0 - log_near(some < 0.5 ? rest : none, some < 0.5 ? lost : 0.0);
+}
+
 #define LEAST -750.0 /* from here on exp is 0 */
 
 /* For LEAST <= x <= 0: exp(x) = 2**k (1 + q), with k in the last bits of `shifted`. */

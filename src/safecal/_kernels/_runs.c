@@ -7,13 +7,6 @@
 #define PER_OCTAVE_BITS 49 /* a float shifted by this many bits keeps its exponent and three digits: `histogram.py` */
 #define FLAT 0.015625      /* log-odds below which 1 - 2m loses digits, unless m was given */
 
-/* -log(1 - m) of several rows at once: `some` is 1 - product of (1 - m), without cancellation, `none` the product. */
-INLINE double minus_log_of(double some, double none)
-{
-    double rest = 1.0 - some, lost = ((1.0 - rest) - some) * (2.0 - rest);
-    return 0.0 - log_near(some < 0.5 ? rest : none, some < 0.5 ? lost : 0.0);
-}
-
 typedef struct {
     double m, M, residual, excess, varentropy, third, predicted;
     uint64_t wrong, observed;
@@ -167,4 +160,6 @@ void safecal_add_run(const BinaryRows *rows, BinaryWork *work, double *m, double
         add_cells(rows, work, rows->weight ? weight : NULL, n);
     if (rows->spectrum)
         safecal_add_spectrum(rows, work, m, L, n);
+    if (rows->nodes)
+        safecal_add_nodes(m, L, n, work->nodes + (Py_ssize_t)key * AT_NODES * LANES);
 }

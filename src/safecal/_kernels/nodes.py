@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import FloatArray
 
-__all__ = ["NODES", "node_rows"]
+__all__ = ["NODES", "binary_node_rows", "node_rows"]
 
 #: The inverse temperatures.
 NODES = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -45,4 +45,21 @@ def node_rows(gaps: FloatArray) -> FloatArray:
         node[2] = (wxx.sum(axis=1) + mean * mean) / total  # the last term is that of the most likely outcome
         node[3] = (mean * mean * mean - np.vecdot(wxx, x)) / total
         w *= w
+    return out
+
+
+def binary_node_rows(odds: FloatArray) -> FloatArray:
+    """Return the same for two outcomes, from the log-odds of the likelier one; +inf where the other is impossible."""
+    t = np.exp(-NODES[0] * odds)
+    L = np.where(np.isinf(odds), 0.0, odds)
+    out = np.empty((len(NODES), 4, len(odds)))
+    for node in out:
+        large = 1.0 / (1.0 + t)
+        small = t * large
+        mean = L * small
+        node[0] = np.log1p(t)
+        node[1] = -mean
+        node[2] = mean * (L * large)  # in this order, because L * L may overflow where t is 0
+        node[3] = -node[2] * (L * (large - small))
+        t *= t
     return out

@@ -14,6 +14,7 @@ from .._checks.message import fail
 from .._kernels import bernoulli as kernel
 from .._kernels.cells import cell_moments
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
+from .._kernels.nodes import binary_node_rows
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
@@ -74,6 +75,7 @@ class Bernoulli(Predictions):
         index: IndexArray | None = None,
         cells: tuple[int, int] | None = None,
         spectrum: bool = False,
+        nodes: bool = False,
     ) -> Sums | None:
         if self.clip is not None:
             return None
@@ -88,6 +90,7 @@ class Bernoulli(Predictions):
             index=index,
             cells=cells,
             spectrum=spectrum,
+            nodes=nodes,
         )
 
     def _odds(self, rows: Rows) -> tuple[FloatArray, kernel.Odds]:
@@ -136,15 +139,19 @@ class Bernoulli(Predictions):
             mean = odds.L * q
             return Near(mean, mean * (odds.L * (1.0 - q)))  # in this order, because L * L may overflow where q is 0
 
+        def nodes() -> FloatArray:
+            return binary_node_rows(np.where(certain, np.inf, odds.L))
+
         assert scored.correct is not None
-        inside = ~((odds.m == 0.0) & (odds.L == 0.0))
+        certain = (odds.m == 0.0) & (odds.L == 0.0)
+        inside = ~certain
         if weight is not None:
             inside &= weight > 0.0
         columns = (odds.L, ~scored.correct, values > (0.0 if self.logits else 0.5))
         L, wrong, positive = columns if inside.all() else tuple(column[inside] for column in columns)
         if weight is None:
-            return Spectral(Cells(cell_moments(L, wrong, positive)), near)
-        return Spectral(WeightedCells.of(L, weight[inside], wrong, positive), near)
+            return Spectral(Cells(cell_moments(L, wrong, positive)), near, None, nodes)
+        return Spectral(WeightedCells.of(L, weight[inside], wrong, positive), near, None, nodes)
 
     def gaps(self, rows: Rows) -> FloatArray:
         _, odds = self._odds(rows)

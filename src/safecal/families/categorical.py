@@ -143,7 +143,11 @@ class Categorical(Predictions):
         above = ~scored.correct & (scored.surprisal > -np.log(scored.confidence) * (1.0 + 1e-9)) & ~scored.impossible
         spectrum = Nodes.of(found, possible_weight(scored, weight), int(above.sum()))
         order = confidence_cells(scored.confidence, top, self.classes)
-        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0]), order)
+
+        def near() -> Near:
+            return Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0])
+
+        return Spectral(spectrum, near, order, lambda: found)
 
     def decimals(self, rows: Rows) -> int:
         return 0 if self.logits or self.clip is not None else decimals_of(self.values[rows])

@@ -49,12 +49,14 @@ class Cumulants(NamedTuple):
 class Spectral(NamedTuple):
     """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for.
 
-    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell.
+    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell. ``nodes``
+    makes ``R`` and its derivatives at the nodes for each row, as `node_rows` gives them; Gaussian states need none.
     """
 
     spectrum: Cells | WeightedCells | Nodes | None
     near: Callable[[], Near] | None
     order: IndexArray | None = None
+    nodes: Callable[[], FloatArray] | None = None
 
 
 # beta, one for all rows or one a row -> the cumulants at it
@@ -228,6 +230,7 @@ class Predictions(ABC):
         index: IndexArray | None = None,
         cells: tuple[int, int] | None = None,
         spectrum: bool = False,
+        nodes: bool = False,
     ) -> Sums | None:
         """Sum some rows in one compiled pass; None where there is none for them.
 
@@ -249,6 +252,8 @@ class Predictions(ABC):
             The cells of the histogram of the excess, where it is wanted.
         spectrum : bool, default False
             Whether the moments by cell of the log-odds are wanted; for rows without weights.
+        nodes : bool, default False
+            Whether sums at the nodes of the log-partition are wanted, by key; for rows without weights.
 
         Returns
         -------
@@ -329,8 +334,9 @@ class Predictions(ABC):
                 continue
         w = possible_weight(scored, weight)
         surprises = len(scored) - int(scored.impossible.sum())
-        spectrum = Nodes.of(np.where(scored.impossible, 0.0, found), w, surprises, classes=False)
-        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]), order)
+        possible = np.where(scored.impossible, 0.0, found)
+        spectrum = Nodes.of(possible, w, surprises, classes=False)
+        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]), order, lambda: possible)
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
         """Score some rows, and cut out their weights.

@@ -26,6 +26,7 @@ from .skewed import FEW
 from .tails import pearson3_quantiles
 
 __all__ = [
+    "Keys",
     "bent",
     "bounds_by_key",
     "firm_and_weak_bounds",
@@ -47,14 +48,14 @@ def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArra
     """
     low, high = np.empty(len(sums)), np.empty(len(sums))
     for rows in _blocks(len(sums)):
-        keys = _Keys.of(sums[rows], alpha)
+        keys = Keys.of(sums[rows], alpha)
         low[rows], high[rows] = keys.low(), keys.high()
     return low, high
 
 
 def firm_and_weak_bounds(sums: FloatArray, alpha: float, weaker: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``; of not too many keys."""
-    keys = _Keys.of(sums, alpha)
+    keys = Keys.of(sums, alpha)
     return keys.low(), keys.high(), keys.at(weaker).low()
 
 
@@ -62,7 +63,7 @@ def lows_by_key(sums: FloatArray, alpha: float) -> FloatArray:
     """Return the lower bounds of `bounds_by_key` alone."""
     low = np.empty(len(sums))
     for rows in _blocks(len(sums)):
-        low[rows] = _Keys.of(sums[rows], alpha).low()
+        low[rows] = Keys.of(sums[rows], alpha).low()
     return low
 
 
@@ -94,13 +95,13 @@ def _blocks(count: int) -> list[slice]:
 def _intervals(sums: FloatArray, alpha: float, level: float) -> tuple[Interval, ...]:
     found = []
     for rows in _blocks(len(sums)):
-        keys = _Keys.of(sums[rows], alpha)
+        keys = Keys.of(sums[rows], alpha)
         ends = (x.tolist() for x in (keys.ecd, keys.low(), keys.high(), keys.method()))
         found += [Interval(value, low, high, level, method) for value, low, high, method in zip(*ends, strict=True)]
     return tuple(found)
 
 
-class _Keys(NamedTuple):
+class Keys(NamedTuple):
     """What the bounds of some keys are made of, one number a key in each array."""
 
     alpha: float
@@ -118,7 +119,7 @@ class _Keys(NamedTuple):
     least: FloatArray  # no ECD lies below; NaN where there is no such limit
 
     @classmethod
-    def of(cls, sums: FloatArray, alpha: float) -> "_Keys":
+    def of(cls, sums: FloatArray, alpha: float) -> "Keys":
         """Read them off the sums."""
 
         def column(name: str) -> FloatArray:
@@ -143,7 +144,7 @@ class _Keys(NamedTuple):
         cumulant = column("sum_third_cumulant_weight3")
         return cls(alpha, n, weight, impossible, ecd, error, skew, t, excess, variance, numerical, cumulant, least)
 
-    def at(self, alpha: float) -> "_Keys":
+    def at(self, alpha: float) -> "Keys":
         """Return the same keys at another level."""
         return self._replace(alpha=alpha, t=_t_quantile(self.n, alpha))
 

@@ -20,7 +20,7 @@ from ..tally import Tally
 from .cluster_mistakes import clustered_ratios
 from .results import Interval
 
-__all__ = ["Mistakes", "mistakes_by_key", "ratio_bounds"]
+__all__ = ["Mistakes", "heaviest_weight", "mistakes_by_key", "ratio_bounds"]
 
 
 @final
@@ -119,8 +119,15 @@ def mistakes_by_key(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _weights(tally: Tally, seen: float) -> tuple[float, float]:
     """Return the sum of the squared weights of mistakes, and the largest weight."""
-    points = tally.points
+    points, heaviest = tally.points, heaviest_weight(tally)
     if points is not None and len(points.w):
-        return float((points.n * points.w**2)[points.wrong].sum()), float(points.w.max())
-    heaviest = tally.spectrum.heaviest if isinstance(tally.spectrum, Nodes) else 1.0
+        return float((points.n * points.w**2)[points.wrong].sum()), heaviest
     return seen * heaviest, heaviest  # as if every mistake weighed as much: never too narrow
+
+
+def heaviest_weight(tally: Tally) -> float:
+    """Return the largest weight of a row; 1 where there are no weights, or none is known."""
+    points = tally.points
+    if points is not None:
+        return float(points.w.max(initial=0.0)) or 1.0
+    return tally.spectrum.heaviest if isinstance(tally.spectrum, Nodes) else 1.0

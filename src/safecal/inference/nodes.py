@@ -18,12 +18,12 @@ from .law import SMALLEST, Law, Tails, Tilt
 from .tails import lugannani_rice, pearson3
 from .two_sizes import two_size_tails
 
-__all__ = ["NodesLaw"]
+__all__ = ["BEYOND", "FROM_ENDS", "NodesLaw"]
 
 _X = np.log(NODES)
 _FEW = 25.0  # expected surprises, or one over the squared skewness, below which their law is a lattice
 _MANY = 400.0  # expected surprises beyond which it is not looked at as one
-_BEYOND = 4.0  # times the last node: as far as an estimate is looked for
+BEYOND = 4.0  # times the last node: as far as an estimate is looked for
 
 
 def _two_ends() -> FloatArray:
@@ -35,7 +35,7 @@ def _two_ends() -> FloatArray:
     return np.linalg.inv(np.array(rows))
 
 
-_FROM_ENDS = _two_ends()
+FROM_ENDS = _two_ends()
 
 
 class _Below(NamedTuple):
@@ -113,7 +113,7 @@ class NodesLaw(Law):
     @property
     def range(self) -> tuple[float, float]:
         return (
-            (SMALLEST, math.exp(self._x[-1]) * _BEYOND)
+            (SMALLEST, math.exp(self._x[-1]) * BEYOND)
             if self._classes
             else (
                 math.exp(self._x[0]),
@@ -276,7 +276,7 @@ def _polynomials(x: FloatArray, sums: FloatArray, classes: bool) -> list[tuple[f
     for k in range(len(x) - 1):
         h = float(x[k + 1] - x[k])
         ends = [c[j] * h**order for j in (k, k + 1) for order, c in enumerate((value, d1, d2, d3))]
-        pieces.append((float(x[k]), h, (_FROM_ENDS @ np.array(ends)).tolist()))
+        pieces.append((float(x[k]), h, (FROM_ENDS @ np.array(ends)).tolist()))
     if classes:  # a power of beta beyond the last node: it falls no faster than any R
         pieces.append((float(x[-1]), 1.0, [float(value[-1]), float(d1[-1])]))
     return pieces

@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..evaluation import Evaluation
 from ..front_door import evaluate
 from ..inference.results import Interval
-from ..places import judge_groups
+from ..groups import judge_groups
 from ..table import Table
 from .canvas import axes_on, direction_label, ink, legend_above, shortened
 from .display import Display, checked

@@ -69,4 +69,6 @@ def _worst(verdict: Verdict) -> str:
         return "none"
     place = verdict.where[0]
     bound = "" if place.by == "mistakes" else f", ECD at least {shown(place.ecd.low, signed=True)}"
+    if place.temperature is not None:
+        bound = f", temperature at least {shown(place.temperature.low)}"
     return together(shortened(place.brief, 40) + (bound if place.shown else ", suspected"))

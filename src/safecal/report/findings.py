@@ -7,7 +7,7 @@ from typing import Self, final
 from ..display import count
 from ..evaluation import Evaluation
 from ..inference.results import Interval
-from ..places import judge_groups
+from ..groups import judge_groups
 from ..table import Table
 from ..verdict import Verdict
 from .coarse import coarser
@@ -106,7 +106,7 @@ def _side(ecd: Interval, limit: float) -> str:
 
 
 def _groups(table: Table, evaluation: Evaluation) -> list[Rung]:
-    """Return the groups, each as the verdict judges it: by ECD, by its mistakes, or not at all."""
+    """Return the groups, each as the verdict judges it: by ECD, by its temperature, by its mistakes, or not at all."""
     judged = judge_groups(table, evaluation.limits, evaluation.tally)
     everywhere = evaluation.limits.everywhere
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.ecd.tolist(), strict=True)
@@ -114,9 +114,12 @@ def _groups(table: Table, evaluation: Evaluation) -> list[Rung]:
     for i, (name, n, share, ecd) in enumerate(rows):
         at, limit = judged.interval(ecd, i), float(judged.limit[i])
         degree = int(judged.degree[i]) if everywhere else 0
-        said = "under-confident" if at.high < 0.0 else ""
-        if degree and judged.by_mistakes[i] > judged.by_ecd[i]:
+        said = "under-confident" if at.high < 0.0 else "" if judged.within[i] or not everywhere else "too small to judge"
+        by = judged.by(i) if degree else ""
+        if by == "mistakes":
             said = f"{count(judged.seen[i])} mistakes, {count(judged.announced[i])} announced"
+        elif by == "temperature":
+            said = "temperature too high" if degree == 2 else "temperature suspected"
         elif degree:
             said = "over-confident" if degree == 2 else "suspected"
         found.append(Rung(i, name, n, share, at, limit, degree == 2, said))

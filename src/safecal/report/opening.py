@@ -51,6 +51,11 @@ def _of_place(place: Place) -> Opening:
         about = f"as many mistakes as it announced. {plain(place.limit)} times are allowed. In {held}"
         return Opening(where, f"{plain(ratio)} times", about)
     allowed = f"{plain(place.limit)} is allowed."
+    if place.temperature is not None:
+        t, how = (place.temperature.low, "at least") if place.shown else (place.temperature.value, "perhaps")
+        if math.isnan(place.predicted):
+            return Opening(where, plain(t), f"is its temperature there, {how}. {allowed} In {held}")
+        return Opening(where, f"{plain(t)} times", f"too large are its logits there, {how}. {allowed} In {held}")
     if place.shown:
         about = f"of surprise there that it did not announce, at least. {allowed} In {held}"
         return Opening(where, f"{plain(place.ecd.low)} nat", about)
@@ -62,7 +67,7 @@ def _of_place(place: Place) -> Opening:
 def _unsafe(average: Average, worst: Place | None, verdict: Verdict) -> Opening:
     place = "On average, over all rows."
     if worst is not None:
-        named = worst.type == "group" and worst.by == "ecd"
+        named = worst.type == "group" and worst.by != "mistakes"
         place = f"It is worst in {worst.label}." if named else f"Worst: {worst.where}."
     ecd, temperature, mistakes = average.ecd, average.temperature, average.mistakes
     if ecd.beyond:

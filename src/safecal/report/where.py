@@ -10,6 +10,7 @@ from .findings import Findings
 from .markup import Markup, element, join, shortened
 from .numbers import grouped, percent, rows, together
 from .tables import region
+from .words import sentence
 
 __all__ = ["where_section"]
 
@@ -50,7 +51,8 @@ def _lead(evaluation: Evaluation, verdict: Verdict) -> str:
         found = "In no place is it shown to be over-confident beyond the limit, but in some that is suspected."
     else:
         found = "In no place is it shown to be over-confident beyond the limit, and in none is that suspected."
-    return f"{found} {alike}".rstrip()
+    small = f"{sentence(str(verdict.too_small))}." if verdict.too_small.count else ""
+    return " ".join(filter(None, (found, alike, small)))
 
 
 def _places(places: tuple[Place, ...]) -> list[Markup]:

@@ -18,6 +18,7 @@ from ..._kernels.order import SPREADS
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.clusters import Clusters
 from ..._sums.dependence import added_by
+from ..._sums.node_table import NodeTable
 from ..._sums.pairs import Pairs
 from ..._types import AnyArray, FloatArray
 from ...bins import Bins
@@ -41,6 +42,7 @@ from ..quantiles import Grid
 from . import cells
 from .dependence import cluster_columns, pair_columns
 from .formulas import binary_rows, gaussian_rows, information
+from .nodes import node_columns
 from .queries import arrays, collected, limited, sums_by
 from .validity import Flagged, flag
 
@@ -85,12 +87,14 @@ class Expressed:
         if plan.bins is not None and plan.bin_on is not None:
             sums = self._sums(main, place, len(plan.bins))
             bins = _table(plan.bin_on, bin_keys(plan.bins), sums, plan.bins, plan.bin_on != "probability")
+        groups, nodes = self._groups()
         return replace(
             Tally.of(self.example),
             weighted=self.weighted,
             summary=added_up(self._sums(main, np.zeros(len(cell), dtype=np.intp), 1)),
             bins=bins,
-            groups=self._groups(),
+            groups=groups,
+            group_nodes=nodes,
             clusters=self._clusters(),
             spectrum=self._spectrum(main, cell) if self.classes else None,
             spread=None if self.classes else self._spread(main, cell // SPREADS),
@@ -199,15 +203,20 @@ class Expressed:
             sums |= {"weight_impossible": sums["n_impossible"], "weight2": possible, "weight3": possible}
         return completed(sums)
 
-    def _groups(self) -> Table | None:
+    def _groups(self) -> tuple[Table | None, NodeTable | None]:
         names = [f"by{k}" for k in range(len(self.columns.by))]
         if not names:
-            return None
-        found = limited(sums_by(self.rows, names, list(self.names)), "by")
+            return None, None
+        rows, more = node_columns(self.rows, self.weighted) if self.classes else (self.rows, [])
+        found = limited(sums_by(rows, names, [*self.names, *more]), "by")
         columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         name, keys, codes = group_codes(columns, found.num_rows)
         sums = self._sums(arrays(found, ["n", *self.names]), codes, len(keys))
-        return _table(name, keys, sums, None, "probability" not in self.example.bin_choices)
+        table = _table(name, keys, sums, None, "probability" not in self.example.bin_choices)
+        nodes = None
+        if more:
+            nodes = NodeTable(keys, added_by(codes, len(keys), list(arrays(found, more).values())))
+        return table, nodes
 
     def _clusters(self) -> Clusters | None:
         if self.columns.cluster is None:

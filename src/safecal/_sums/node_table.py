@@ -1,0 +1,154 @@
+"""Nodes by group: what the temperature of each group needs beside its sums."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, final
+
+import numpy as np
+
+from .. import documents
+from .._kernels.nodes import NODES
+from .._kernels.sums import column_sums
+from .._types import AnyArray, FloatArray, IndexArray
+from ..errors import DocumentError
+from .keyed import merged
+
+__all__ = ["PLAIN", "WEIGHTED", "NodeTable", "node_sums"]
+
+PLAIN = 4 * len(NODES)  # of each node R and its three derivatives
+WEIGHTED = 6 * len(NODES) + 1  # w times those, w**2 times the second, w**3 times the third; w**2 of mistakes
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NodeTable:
+    """Sums of ``R(beta) = -log p_beta(likeliest outcome)`` and its derivatives at five nodes, by group.
+
+    Impossible rows are left out of them. Tables merge with ``+``.
+
+    Attributes
+    ----------
+    keys : tuple
+        The groups.
+    sums : ndarray of shape (keys, 20), with weights (keys, 31)
+        For each node the sums of ``R`` and its first three derivatives. With weights, for each node the sums of ``w``
+        times those, of ``w**2`` times the second and of ``w**3`` times the third; then the sum of ``w**2`` over the
+        mistakes, impossible ones included.
+    classes : bool
+        Whether outcomes are classes, so that no ``R`` is negative.
+    """
+
+    keys: tuple[Hashable, ...]
+    sums: FloatArray
+    classes: bool = True
+    _places: dict[Hashable, int] = field(default_factory=dict, init=False)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), (self.keys, self.sums, self.classes)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.sums.shape[1] == WEIGHTED
+
+    @property
+    def nodes(self) -> FloatArray:
+        """The sums at the nodes, of shape (keys, 5, 6), as `Nodes` has them for all rows."""
+        if self.weighted:
+            return self.sums[:, :-1].reshape(len(self), len(NODES), 6)
+        found = self.sums.reshape(len(self), len(NODES), 4)
+        return np.concatenate([found, found[:, :, 2:]], axis=2)
+
+    @property
+    def squared_mistakes(self) -> FloatArray | None:
+        """The sum of the squared weights of mistakes by key; None without weights."""
+        return self.sums[:, -1] if self.weighted else None
+
+    def of(self, keys: tuple[Hashable, ...]) -> Self:
+        """Return the table of some keys, in their order."""
+        if keys == self.keys:
+            return self
+        if len(self._places) != len(self.keys):
+            self._places.update((key, place) for place, key in enumerate(self.keys))
+        return self.take(np.array([self._places[key] for key in keys], dtype=np.intp))
+
+    def take(self, order: IndexArray) -> Self:
+        """Return some of the keys, in the order of their places."""
+        keys = tuple(map(self.keys.__getitem__, order.tolist()))
+        return type(self)(keys, self.sums[order], self.classes)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, NodeTable):
+            return NotImplemented
+        return type(self)(*merged(self.keys, self.sums, other.keys, other.sums), self.classes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NodeTable) or (self.keys, self.classes) != (other.keys, other.classes):
+            return False
+        return np.array_equal(self.sums, other.sums, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"NodeTable({len(self)} keys)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document; keys keep their order."""
+        numbers = ([documents.number(x) for x in row] for row in self.sums.tolist())
+        rows = [{"key": documents.plain(key), "sums": sums} for key, sums in zip(self.keys, numbers, strict=True)]
+        return documents.document("node_table", {"rows": rows, "classes": self.classes})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.body("node_table", document, ("rows", "classes"))
+        try:
+            rows = [(_key(row["key"]), [np.nan if x is None else float(x) for x in row["sums"]]) for row in content["rows"]]
+            sums = np.array([found for _, found in rows], dtype=np.float64).reshape(len(rows), -1)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DocumentError("`document` must hold sums by node and group; this one is damaged.") from error
+        if sums.shape[1] not in (PLAIN, WEIGHTED):
+            raise DocumentError("`document` must hold sums by node and group; this one is damaged.")
+        return cls(tuple(key for key, _ in rows), sums, bool(content["classes"]))
+
+
+def node_sums(
+    rows: FloatArray, possible: FloatArray | None, weight: FloatArray | None, wrong: AnyArray, index: IndexArray, size: int
+) -> FloatArray:
+    """Sum rows by key, as `NodeTable` holds them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (5, 4, n)
+        As `node_rows` gives them.
+    possible : ndarray of shape (n,) or None
+        Weights, 0 for impossible rows; None where all are 1.
+    weight : ndarray of shape (n,) or None
+        The weights themselves, where there are some.
+    wrong : ndarray of shape (n,)
+        Whether the outcome was not the likeliest one.
+    index : ndarray of shape (n,)
+        Number of the key of each row.
+    size : int
+        How many keys there are.
+
+    Returns
+    -------
+    ndarray of shape (size, 20 or 31)
+        The sums.
+    """
+    scaled = rows if possible is None else rows * possible
+    if weight is None:
+        return column_sums(list(scaled.reshape(PLAIN, -1)), index, size)
+    assert possible is not None
+    columns = []
+    for node in scaled:
+        columns += [*node, possible * node[2], possible * possible * node[3]]
+    return column_sums([*columns, weight * weight * wrong], index, size)
+
+
+def _key(value: Any) -> Hashable:
+    return tuple(_key(v) for v in value) if isinstance(value, list) else value
