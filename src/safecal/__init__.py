@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .bins import Bins
     from .comparison import Comparison, Difference
     from .consistency import Consistency, assess_consistency
-    from .errors import SafecalError
     from .diagnosis import Diagnosis
+    from .errors import SafecalError
     from .evaluation import Evaluation
     from .families.bernoulli import bernoulli
     from .families.categorical import categorical

@@ -13,10 +13,9 @@ from .inference.causes import PRICE, Explained, explain
 from .inference.results import Interval
 from .places import Place
 from .summary import COLUMN
-from .table import Table
 from .tally import Tally
 
-__all__ = ["CAUSES", "Diagnosis", "diagnose"]
+__all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 
 CAUSES = (
     "too sharp",
@@ -27,6 +26,8 @@ CAUSES = (
     "only a group",
     "rounding",
 )
+NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
+OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group")  # of which a temperature says nothing
 _RARE = 1e-3  # p-value of what is left, below which something else is wrong too
 _HALF = 0.3  # of what a simple fault explains: with more than this left, it is not the cause
 _FEW = 0.1  # of the labels: more wrong ones are not a few
@@ -77,11 +78,20 @@ class Diagnosis:
         return cls(**{name: str(content[name]) for name in cls.__slots__})
 
 
-def diagnose(tally: Tally, temperature: Interval, where: Sequence[Place], worst_share: float) -> Diagnosis | None:
-    """Name the cause of over-confidence, or of under-confidence; None where nothing is found."""
+def diagnose(
+    tally: Tally,
+    temperature: Interval,
+    where: Sequence[Place],
+    worst_share: float,
+    others: tuple[float, float] | None = None,
+) -> Diagnosis | None:
+    """Name the cause of over-confidence, or of under-confidence; None where nothing is found.
+
+    ``others`` are summed excess and varentropy of the groups that are not beyond a limit.
+    """
     if tally.n_certain and (tally.summary.n_impossible or not where):
         return _rounding(tally)
-    alone = _only_a_group(tally, where)
+    alone = _only_a_group(where, others)
     if alone is not None:
         return alone
     if tally.points is not None:
@@ -100,16 +110,12 @@ def _rounding(tally: Tally) -> Diagnosis:
     )
 
 
-def _only_a_group(tally: Tally, where: Sequence[Place]) -> Diagnosis | None:
+def _only_a_group(where: Sequence[Place], others: tuple[float, float] | None) -> Diagnosis | None:
     """Say so where groups are over-confident, and the rows of all other groups together are not."""
-    groups, named = tally.groups, [place for place in where if place.type == "group" and place.shown]
-    if groups is None or not named:
+    named = [place for place in where if place.type == "group" and place.shown]
+    if not named or others is None:
         return None
-    names = {place.name for place in named}
-    rest = np.array([_name(groups, k) not in names for k in range(len(groups))])
-    if not rest.any():
-        return None
-    excess, spread = (groups.sums[rest, COLUMN[name]].sum() for name in ("sum_excess", "sum_varentropy_weight2"))
+    excess, spread = others
     if not spread > 0.0 or excess > _QUIET * math.sqrt(spread):
         return None
     many = f"{named[0].name} is over-confident" if len(named) == 1 else f"{len(named)} groups are over-confident"
@@ -118,10 +124,6 @@ def _only_a_group(tally: Tally, where: Sequence[Place]) -> Diagnosis | None:
         f"{many}, and all other groups together are not.",
         "Correct it there alone, with rows of its own; a temperature for all rows would spoil the others.",
     )
-
-
-def _name(groups: Table, k: int) -> str:
-    return f"{groups.name} {groups.label(k) or repr(groups.label(k))}"
 
 
 def _two_classes(tally: Tally, temperature: Interval, where: Sequence[Place]) -> Diagnosis | None:
@@ -162,7 +164,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
     if gain > PRICE:
         return _scaled(tally, temperature, None)
-    return _places(where) if where else None
+    return _places(where) if any(place.shown for place in where) else None
 
 
 def _gain(tally: Tally) -> float:
@@ -221,8 +223,8 @@ def _shifted(tally: Tally, found: Explained) -> Diagnosis:
     slope = f", and a slope of {found.slope:.2g}" if found.cause == "both" else ""
     return Diagnosis(
         "shifted",
-        f"the event happens {often} than it says, in {_percent(done)} of the rows where it predicts {_percent(said)}: a"
-        f" shift of {found.shift:+.2g} in log-odds{slope}.",
+        f"the event happens {often} than it says, {_percent(done)} where {_percent(said)} is predicted: a shift of"
+        f" {found.shift:+.2g} in log-odds{slope}.",
         "A temperature does not mend a shift. Fit both on rows that are not these, for example with"
         " `sklearn.linear_model.LogisticRegression(C=np.inf).fit(log_odds[:, None], y_true)`.",
     )
@@ -232,7 +234,8 @@ def _mistakes(what: str) -> Diagnosis:
     return Diagnosis(
         "a few confident mistakes",
         f"{what}, however sure the model is; the others are as it says.",
-        "Look at the most surprising rows: wrong labels, or rows of another kind? A temperature makes all others vaguer.",
+        "Look at the most surprising rows: wrong labels, or rows of another kind? A temperature would make all others"
+        " vaguer.",
     )
 
 

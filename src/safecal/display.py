@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .inference.cox import Cox
 from .inference.mistakes import Mistakes
 from .inference.results import Interval, TestResult, direction
 from .reliability import Reliability
@@ -221,13 +222,33 @@ def metric_rows(s: Summary, bins: Table | None, reliability: Reliability | None)
     return rows
 
 
+def cox_rows(cox: Cox | None) -> list[Metric]:
+    """Return shift and slope, where they exist."""
+    if cox is None or math.isnan(cox.slope.value):
+        return []
+    rows = []
+    for name, interval, calibrated in (("shift", cox.shift, 0), ("slope", cox.slope, 1)):
+        signed = name == "shift"
+        low, high = (number(end, signed=signed) for end in (interval.low, interval.high))
+        ends = f"{100 * interval.level:g} % interval {low} to {high}; "
+        known = ends if math.isfinite(interval.low) else ""
+        rows.append((name, number(interval.value, signed=signed), f"{known}{calibrated} is calibrated"))
+    return rows
+
+
 def evaluation_text(
-    title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table], places: Sequence[Place] = ()
+    title: str,
+    verdict: str,
+    metrics: Sequence[Metric],
+    tables: Sequence[Table],
+    places: Sequence[Place] = (),
+    remedy: str = "",
 ) -> str:
     """Return an evaluation as text: the verdict first, then where it is over-confident, then the numbers."""
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
     lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
-    head = [title, "", *_wrapped(verdict), "", *_places_text(places)]
+    what = [*_wrapped(f"What to do: {remedy}"), ""] if remedy else []
+    head = [title, "", *_wrapped(verdict), "", *what, *_places_text(places)]
     return "\n".join([*head, *lines, *(f"\n{table_text(table)}" for table in tables)])
 
 
@@ -240,7 +261,12 @@ def _wrapped(text: str) -> list[str]:
 
 
 def evaluation_html(
-    title: str, verdict: str, metrics: Sequence[Metric], tables: Sequence[Table], places: Sequence[Place] = ()
+    title: str,
+    verdict: str,
+    metrics: Sequence[Metric],
+    tables: Sequence[Table],
+    places: Sequence[Place] = (),
+    remedy: str = "",
 ) -> str:
     """Return an evaluation as HTML; everything from the data is escaped."""
     left, right = 'style="text-align:left"', 'style="text-align:right"'
@@ -250,6 +276,7 @@ def evaluation_html(
     )
     head = f"<table><caption>{_escaped(title)}</caption><tbody>{rows}</tbody></table>"
     said = f"<p><strong>{_escaped(verdict)}</strong></p>"
+    said += f"<p>What to do: {_escaped(remedy)}</p>" if remedy else ""
     return f"<div>{said}{_places_html(places)}{head}{''.join(map(table_html, tables))}</div>"
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Self, Unpack, final
 
@@ -14,19 +14,21 @@ from . import documents
 from ._checks.columns import fraction, one_cluster
 from ._checks.message import fail
 from ._types import ArrayLike
-from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
+from .display import Metric, cox_rows, evaluation_html, evaluation_text, inference_rows, metric_rows
 from .errors import EmptyError, OptionError, TruthError, WeightError
 from .families.predictions import Predictions
 from .groups import GroupVerdict, group_verdict
 from .histogram import Histogram
-from .inference.bounds import Bounds
+from .inference.bounds import Bounds, law_of
 from .inference.calibration import calibration_test, generator
+from .inference.cox import Cox
 from .inference.local import Local
 from .inference.mistakes import Mistakes
 from .inference.results import Interval, TestResult
 from .inference.tested import tally_test
 from .limits import LimitOptions, Limits
-from .reliability import Reliability, assess_reliability, reliability_of
+from .reasons import reading
+from .reliability import Reliability, assess_reliability, reliability_of, tells_reliability
 from .summary import Summary
 from .table import Table
 from .tally import Tally
@@ -49,10 +51,6 @@ class Evaluation:
         read off it.
     limits : Limits
         The limits of the verdict, and the level of its intervals.
-    reliability : Reliability or None
-        What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test.
-    test : TestResult
-        The two-sided test of calibration.
     interval : Interval
         ECD with its confidence interval.
     temperature : Interval
@@ -63,6 +61,8 @@ class Evaluation:
         ECD in ranges of the predictions.
     verdict : Verdict
         Is the model safe? Decision and reason, by the limits that were set.
+    drawn, tested : Reliability and TestResult, or None
+        What sums do not tell of `reliability` and `test`, asked of the rows where they were at hand.
 
     Examples
     --------
@@ -76,13 +76,14 @@ class Evaluation:
 
     tally: Tally
     limits: Limits
-    reliability: Reliability | None
-    test: TestResult
     interval: Interval
     temperature: Interval
     mistakes: Mistakes | None
     local: Local
     verdict: Verdict
+    drawn: Reliability | None = None
+    tested: TestResult | None = None
+    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -132,16 +133,17 @@ class Evaluation:
         tally = tally.in_order()
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
-        reliability = reliability_of(tally)
-        test = tally_test(tally, bounds.law)
+        drawn, tested = None, None
         if rows is not None and rows.discrete:
-            source = generator(rng) if reliability is None or tally.n <= _FEW else None
-            if reliability is None and tally.bins is not None and tally.bins.bins is not None:
-                reliability = assess_reliability(
+            untold = not tells_reliability(tally) and tally.bins is not None and tally.bins.bins is not None
+            few = tally.clusters is None and tally.points is None and tally.n <= _FEW
+            source = generator(rng) if untold or few else None
+            if untold and tally.bins is not None and tally.bins.bins is not None:
+                drawn = assess_reliability(
                     rows, bins=tally.bins.bins, bin_on=tally.bins.name, sample_weight=sample_weight, rng=source
                 )
-            if tally.clusters is None and tally.points is None and tally.n <= _FEW:
-                test = calibration_test(rows, sample_weight=sample_weight, rng=source)
+            if few:
+                tested = calibration_test(rows, sample_weight=sample_weight, rng=source)
         mistakes = Mistakes.of(tally, limits.level)
         local = Local.of(tally, limits.level, limits.min_share)
         verdict = judge(
@@ -150,20 +152,51 @@ class Evaluation:
             temperature=temperature,
             mistakes=mistakes,
             local=local,
-            reliability=reliability,
             limits=limits,
         )
         return cls(
             tally=tally,
             limits=limits,
-            reliability=reliability,
-            test=test,
             interval=interval,
             temperature=temperature,
             mistakes=mistakes,
             local=local,
             verdict=verdict,
+            drawn=drawn,
+            tested=tested,
         )
+
+    def _once(self, name: str, find: Callable[[], Any]) -> Any:
+        """Find something when it is first asked for, and keep it."""
+        if name not in self._found:
+            self._found[name] = find()
+        return self._found[name]
+
+    @property
+    def reliability(self) -> Reliability | None:
+        """What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test."""
+        found: Reliability | None = self._once("reliability", lambda: self.drawn or reliability_of(self.tally))
+        return found
+
+    @property
+    def test(self) -> TestResult:
+        """The two-sided test of calibration."""
+        found: TestResult = self._once("test", lambda: self.tested or tally_test(self.tally, law_of(self.tally)))
+        return found
+
+    @property
+    def cox(self) -> Cox | None:
+        """Shift and slope of the predicted log-odds, with intervals and tests; None for anything but two classes."""
+        found: Cox | None = self._once("cox", lambda: Cox.of(self.tally, self.level))
+        return found
+
+    @property
+    def reading(self) -> str:
+        """What ECE, ESCE and ECD say together; empty where there are no bins."""
+        v = self.verdict
+        if self.reliability is None:
+            return ""
+        return reading(v.decision, v.on_average, v.direction, self.reliability, self.bias)
 
     @property
     def family(self) -> str:
@@ -263,7 +296,6 @@ class Evaluation:
             temperature=temperature,
             mistakes=mistakes,
             local=local,
-            reliability=self.reliability,
             limits=new,
         )
 
@@ -355,11 +387,14 @@ class Evaluation:
 
     def __repr__(self) -> str:
         v = self.verdict
-        return evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where)
+        return evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
 
     def _repr_html_(self) -> str:
         v = self.verdict
-        return evaluation_html(self._title(), str(v), self._metrics(), self._tables(), v.where)
+        return evaluation_html(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
+
+    def _remedy(self) -> str:
+        return "" if self.verdict.diagnosis is None else self.verdict.diagnosis.remedy
 
     def _title(self) -> str:
         return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
@@ -370,7 +405,7 @@ class Evaluation:
 
     def _metrics(self) -> list[Metric]:
         verdict = self.verdict
-        head = inference_rows(verdict.ecd, verdict.temperature, self.test, verdict.mistakes)
+        head = inference_rows(verdict.ecd, verdict.temperature, self.test, verdict.mistakes) + cox_rows(self.cox)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
     def plot(self) -> Any:
@@ -417,6 +452,7 @@ class Evaluation:
         for name in _PARTS:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
+        content["cox"] = None if self.cox is None else self.cox.to_dict()
         return documents.document("evaluation", content)
 
     @classmethod
@@ -437,7 +473,14 @@ class Evaluation:
         parts: dict[str, Any] = {
             name: None if content[name] is None else kind.from_dict(content[name]) for name, kind in _PARTS.items()
         }
-        return cls(limits=Limits.from_dict(content["limits"]), **parts)
+        drawn, tested = parts.pop("reliability"), parts.pop("test")
+        tally: Tally = parts["tally"]
+        return cls(
+            limits=Limits.from_dict(content["limits"]),
+            **parts,
+            drawn=None if tells_reliability(tally) else drawn,
+            tested=None if tested == tally_test(tally, law_of(tally)) else tested,
+        )
 
     @staticmethod
     def json_schema() -> dict[str, Any]:

@@ -193,7 +193,7 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
 
 def _expected(points: Points, times: float) -> Points:
     """Return the points with outcomes as often as they are expected, however often they happened."""
-    L, w, n, wrong, positive, cell = points
+    L, w, n, _, positive, cell = points
     other = special.expit(-L)
     both = [np.concatenate([x, x]) for x in (L, w, positive, cell)]
     counts = times * np.concatenate([n * other, n * (1.0 - other)])

@@ -118,8 +118,8 @@ class Average:
         return f"{self.ecd.limit:.3g} nat ({self.threshold:g} for each of {self.dimensions:.3g} dimensions)"
 
 
-def average_reason(decision: str, s: Summary, average: Average) -> str:
-    """Say what the averages say, with the bound that decided."""
+def average_reason(decision: str, s: Summary, average: Average, *, scaled: bool = True) -> str:
+    """Say what the averages say, with the bound that decided; ``scaled``: a temperature is what is wrong."""
     if s.weight_impossible > 0.0:
         rows = "1 outcome" if s.n_impossible == 1 else f"{s.n_impossible} outcomes"
         return f"{rows} happened to which the model had given probability 0."
@@ -131,16 +131,17 @@ def average_reason(decision: str, s: Summary, average: Average) -> str:
             text += f", and {what.format(f'at most {t.high:.3g}')}"
         return text + "."
     if decision == _UNSAFE:
-        return f"the model is over-confident: {_beyond(average, at)}."
+        return f"the model is over-confident: {_beyond(average, at, scaled)}."
     return f"the data cannot tell {at}: {_undecided(average)}."
 
 
-def _beyond(average: Average, at: str) -> str:
+def _beyond(average: Average, at: str, scaled: bool) -> str:
     """Say which limit is exceeded: the first that is."""
     ecd, t, what = average.ecd, average.temperature, average.what
     if ecd.beyond:
         text = f"ECD is at least {ecd.interval.low:.3g} {at}, where {average.allowed} is allowed"
-        return text + (f"; {what.format(f'about {t.interval.value:.3g}')}" if math.isfinite(t.interval.value) else "")
+        named = scaled and math.isfinite(t.interval.value)
+        return text + (f"; {what.format(f'about {t.interval.value:.3g}')}" if named else "")
     if t.beyond:
         return f"{what.format(f'at least {t.interval.low:.3g}')} {at}, where {t.limit:g} is allowed"
     ratio, mistakes = average.ratio, average.mistakes

@@ -23,7 +23,7 @@ from .table import Table
 from .tabulate import bins_for, by_bin
 from .tally import Tally
 
-__all__ = ["Reliability", "assess_reliability", "reliability_of"]
+__all__ = ["Reliability", "assess_reliability", "reliability_of", "tells_reliability"]
 
 _PIECES = 8  # of a block
 
@@ -173,12 +173,12 @@ def reliability_of(tally: Tally) -> Reliability | None:
     Sums by bin are exact. What is not summed, the spread of the predictions inside a bin, comes from points that stand
     for the rows.
     """
+    if not tells_reliability(tally):
+        return None
     table, two = tally.bins, tally.points is not None
     points = tally.points if two else None if tally.top is None else tally.top.points()
-    if points is None or table is None or table.bins is None or tally.weighted:
-        return None
-    if not two and table.name != "confidence":
-        return None
+    assert table is not None
+    assert points is not None
     rows, predicted, observed, residual2 = _bin_sums(table)
     p, n, index, right = _by_bin(points, table, rows, two)
 
@@ -213,6 +213,14 @@ def reliability_of(tally: Tally) -> Reliability | None:
     score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + missed
     test = _spiegelhalter(score, float(points.n @ (top * m * lead * lead)), tally.n)
     return Reliability(tally.n, ece, expected / tally.n, quantile / tally.n, *_murphy(sums), test)
+
+
+def tells_reliability(tally: Tally) -> bool:
+    """Tell whether the reliability of rows can be read off their sums."""
+    table, two = tally.bins, tally.points is not None
+    if table is None or table.bins is None or tally.weighted:
+        return False
+    return two or (tally.top is not None and table.name == "confidence")
 
 
 def _by_bin(

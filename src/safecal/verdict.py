@@ -9,6 +9,7 @@ import numpy as np
 
 from . import documents
 from .certainty import certain_reason
+from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .errors import TruthError
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
 from .inference.local import Local
@@ -17,8 +18,8 @@ from .inference.needed import clusters_needed
 from .inference.results import Interval, direction
 from .limits import Limits
 from .places import Place, range_places, worst_first
-from .reasons import Average, average_reason, local_reason, reading, rounded, rows_needed
-from .reliability import Reliability
+from .reasons import Average, average_reason, local_reason, rounded, rows_needed
+from .summary import COLUMN
 from .table import Table
 from .tally import Tally
 
@@ -80,8 +81,8 @@ class Verdict:
         Observed minus predicted over all rows; NaN for states and densities.
     worst_share : float
         Share of all excess above 0 in the most surprising 1 % of the rows: near 1, a few rows decide.
-    reading : str
-        What ECE, ESCE and ECD say together; empty where there are no bins.
+    diagnosis : Diagnosis or None
+        What is wrong with it, and what mends it; None where nothing is found, or it is safe and not too vague.
     too_small : TooSmall
         Groups that are too small to judge: how many, and their names.
 
@@ -115,7 +116,7 @@ class Verdict:
     n_impossible: int
     bias: float
     worst_share: float
-    reading: str
+    diagnosis: Diagnosis | None
     too_small: TooSmall = TooSmall()
 
     @property
@@ -158,7 +159,9 @@ class Verdict:
         content |= {name: documents.number(getattr(self, name)) for name in _NUMBERS}
         content |= {name: getattr(self, name).to_dict() for name in ("ecd", "temperature", "limits")}
         content["mistakes"] = None if self.mistakes is None else self.mistakes.to_dict()
-        return documents.document("verdict", content | {"where": [place.to_dict() for place in self.where], "too_small": self.too_small.to_dict()})
+        content["diagnosis"] = None if self.diagnosis is None else self.diagnosis.to_dict()
+        content |= {"where": [place.to_dict() for place in self.where], "too_small": self.too_small.to_dict()}
+        return documents.document("verdict", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -172,13 +175,15 @@ class Verdict:
         content["too_small"] = TooSmall() if early else TooSmall.from_dict(content["too_small"])
         if content["mistakes"] is not None:
             content["mistakes"] = Mistakes.from_dict(content["mistakes"])
+        if content["diagnosis"] is not None:
+            content["diagnosis"] = Diagnosis.from_dict(content["diagnosis"])
         return cls(**{name: content[name] for name in cls.__slots__})
 
 
 _NUMBERS = ("dimensions", "bias", "worst_share")
 _PLAIN = (
     "decision", "on_average", "reason", "rows_needed", "clusters_needed", "uninformative", "direction", "worst",
-    "n_impossible", "reading",
+    "n_impossible",
 )  # fmt: skip
 
 
@@ -189,7 +194,6 @@ def judge(
     temperature: Interval,
     mistakes: Mistakes | None,
     local: Local,
-    reliability: Reliability | None,
     limits: Limits,
 ) -> Verdict:
     """Decide, by the intervals of the averages at the level of the limits, and by places."""
@@ -199,12 +203,15 @@ def judge(
     clustered = tally.clusters is not None
     places: tuple[Place, ...] = ()
     too_small = TooSmall()
+    others: tuple[float, float] | None = None
     if limits.everywhere:
         found = range_places(local, limits)
         if tally.groups is not None:
             judged = judge_groups(tally.groups, limits, tally)
             found += group_places(tally.groups, judged, limits, tally)
             too_small = TooSmall.of(tally.groups, judged, tally)
+            sums = tally.groups.sums[judged.degree < 2]
+            others = (sums[:, COLUMN["sum_excess"]].sum(), sums[:, COLUMN["sum_varentropy_weight2"]].sum())
         places = worst_first(found)
     decision = on_average
     if on_average != UNSAFE and places:
@@ -218,7 +225,12 @@ def judge(
     undecided = on_average == decision == UNDETERMINED and not places
     needed = rows_needed(summary.n, average) if undecided and not clustered else None
     more_clusters = _clusters_needed(tally, average, limits) if undecided and clustered else None
-    reason = average_reason(on_average, summary, average)
+    side, worst_share = direction(ecd), tally.histogram.worst_share()
+    diagnosis = None
+    if decision != SAFE or side == "under-confident":
+        diagnosis = diagnose(tally, temperature, places, worst_share, others)
+    cause = "" if diagnosis is None else diagnosis.cause
+    reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE)
     if decision == UNDETERMINED and on_average == SAFE and alone and not places:
         reason = "one row proves nothing."
     if decision == UNDETERMINED and not places and (certain or sure):
@@ -229,6 +241,8 @@ def judge(
             reason = certain_reason(certain, summary.n, classes, tally.decimals)
     if places:
         reason = local_reason(on_average, reason, places, limits.level, clustered)
+    if diagnosis is not None and (cause in NAMED or (cause in OTHER_THAN_SCALE and on_average == UNSAFE)):
+        reason += f" Cause: {diagnosis}"
     if decision == SAFE and limits.everywhere and (len(local) or tally.groups is not None):
         places_seen = ["range of its predictions"] * bool(len(local)) + ["group"] * (tally.groups is not None)
         reason += f" No {' and no '.join(places_seen)} shows it."
@@ -244,7 +258,6 @@ def judge(
         reason += " It says almost nothing: its predictions are close to even odds."
     if not limits.everywhere:
         reason += " Only averages were judged (rule: average): over-confidence in a place is not looked for."
-    side = direction(ecd)
     return Verdict(
         decision=decision,
         on_average=on_average,
@@ -262,8 +275,8 @@ def judge(
         worst=_worst([table for table in (tally.bins, tally.groups) if table is not None]),
         n_impossible=summary.n_impossible,
         bias=summary.bias,
-        worst_share=tally.histogram.worst_share(),
-        reading="" if reliability is None else reading(decision, on_average, side, reliability, summary.bias),
+        worst_share=worst_share,
+        diagnosis=diagnosis,
         too_small=too_small,
     )
 

@@ -77,7 +77,10 @@ def test_score_tests_are_those_of_the_rows(case: str) -> None:
     q = special.expit(z)
     columns = np.stack([np.ones_like(z), z])
     score, variance = columns @ (y - q), (columns * (q * (1 - q))) @ columns.T
-    wanted = [*stats.chi2.sf(score**2 / np.diag(variance), 1), stats.chi2.sf(score @ np.linalg.inv(variance) @ score, 2)]
+    wanted = [
+        *stats.chi2.sf(score**2 / np.diag(variance), 1),
+        stats.chi2.sf(score @ np.linalg.inv(variance) @ score, 2),
+    ]
     found = _cox(z, y)
     assert [found.p_shift, found.p_slope, found.p_both] == pytest.approx(wanted, rel=1e-5)
 

@@ -46,7 +46,9 @@ def test_a_group_of_vague_predictions_is_unsafe_by_its_temperature() -> None:
     assert place.temperature is not None
     assert 1.5 < place.temperature.low < 2.0 < place.temperature.high
     low = f"{place.temperature.low:.3g}"
-    assert f"in site B its logits are too large (4000 rows; at least {low} times, where 1.5 is allowed)" in verdict.reason
+    assert (
+        f"in site B its logits are too large (4000 rows; at least {low} times, where 1.5 is allowed)" in verdict.reason
+    )
     assert result.judge(max_temperature=3.0).decision == SAFE
 
 
@@ -182,8 +184,9 @@ def test_very_many_groups_that_are_too_small_make_a_short_text(tmp_path: Path) -
     small = result.verdict.too_small
     assert small.count == 6000
     assert len(small.names) == 20
-    assert "6000 groups are too small to judge: group 0 (4 rows), group 1 (4 rows), group 2 (4 rows) and 5997 more" in str(
-        result.verdict
+    assert (
+        "6000 groups are too small to judge: group 0 (4 rows), group 1 (4 rows), group 2 (4 rows) and 5997 more"
+        in str(result.verdict)
     )
     assert len(str(result.verdict)) < 500
     result.report(tmp_path / "page.html")

@@ -4,11 +4,10 @@ Each fault is a change of the predictions with one or two numbers to fit. The on
 price of `PRICE` for each number; what is left is compared range by range, for faults that none of them explains.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from .._sums.cells import Points
 from .._types import FloatArray, IndexArray
@@ -59,26 +58,36 @@ def explain(points: Points, least: float = 0.0) -> Explained:
     elif cause != "none":
         said = special.expit(fits[cause].shift + fits[cause].slope * z)
     fitted = {"none": 0, "both": 2}.get(cause, 1)
-    return Explained(cause, gain, fits["both"].shift, fits["both"].slope, noise, *_rest(rows, np.where(points.positive, points.cell, -1 - points.cell), said, fitted))
+    return Explained(
+        cause,
+        gain,
+        fits["both"].shift,
+        fits["both"].slope,
+        noise,
+        *_rest(rows, np.where(points.positive, points.cell, -1 - points.cell), said, fitted),
+    )
 
 
 def _noise(rows: LogisticRows, base: float, least: float) -> tuple[float, float]:
-    """Return the share of labels that are drawn at random, and how much it gains."""
-    p, other = special.expit(rows.z), least if least else 0.5
-    m = rows.n * rows.w
-    mass = np.where(rows.happened, p, special.expit(-rows.z))
+    """Return the share of labels that look as if drawn at random, and how much it gains."""
+    m, other = rows.n * rows.w, least if least else 0.5
+    mass = special.expit(np.where(rows.happened, rows.z, -rows.z))
     chance = np.where(rows.happened, other, 1.0 - other)
 
-    def lost(log_share: float) -> float:
-        share = math.exp(log_share)
-        return -float(m @ np.log((1.0 - share) * mass + share * chance))
+    def slope(share: float) -> float:
+        return float(m @ ((chance - mass) / ((1.0 - share) * mass + share * chance)))
 
-    found = optimize.minimize_scalar(lost, bounds=(-14.0, -0.01), method="bounded", options={"xatol": 1e-6})
-    return math.exp(float(found.x)), max(-float(found.fun) - base, 0.0)
+    low, high = 0.0, 1.0
+    if not slope(1e-9) > 0.0:
+        return 0.0, 0.0
+    for _ in range(40):  # the likelihood is concave
+        share = 0.5 * (low + high)
+        low, high = (share, high) if slope(share) > 0.0 else (low, share)
+    return low, max(float(m @ np.log((1.0 - low) * mass + low * chance)) - base, 0.0)
 
 
 def _rest(rows: LogisticRows, cell: IndexArray, said: FloatArray, fitted: int) -> tuple[float, float]:
-    """Return about what is still to be gained, and the p-value of the gaps that are left in ranges of the predictions, each a union of whole cells."""
+    """Return about what is still to be gained in ranges, each a union of whole cells, and the p-value of their gaps."""
     m = rows.n * rows.w
     cell = cell - cell.min()
     spread = np.bincount(cell, weights=rows.w * m * said * (1.0 - said))

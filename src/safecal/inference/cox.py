@@ -5,12 +5,12 @@ shift says that the event happens more often, or more rarely, than it is predict
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from .. import documents
 from .._types import FloatArray
@@ -134,7 +134,7 @@ class LogisticRows(NamedTuple):
         return np.array([[a, b], [b, c]])
 
     def best(self, start: tuple[float, float], free: tuple[bool, bool]) -> _Fit:
-        """Maximise the likelihood over what is free, by Newton's method; steps are halved while the likelihood falls."""
+        """Maximise the likelihood over what is free, by Newton's method; steps are halved while it falls."""
         at, kept = np.array(start), np.flatnonzero(free)
         value = self.likelihood(*at)
         for _ in range(_STEPS):
@@ -187,8 +187,7 @@ class LogisticRows(NamedTuple):
             reach *= 2.0
             if reach > _FAR:
                 return side * math.inf
-        found = float(optimize.brentq(beyond, 0.0, reach, xtol=1e-9, rtol=1e-12))
-        return inside[k] + side * found
+        return inside[k] + side * _root(beyond, reach)
 
     def score_tests(self, clustered: bool) -> tuple[float, float, float]:
         """Return p-values of shift 0 and slope 1: each by itself, and together."""
@@ -203,6 +202,21 @@ class LogisticRows(NamedTuple):
             both = math.nan
         p = [float(special.chdtrc(1.0, x)) for x in each]
         return p[0], p[1], p[0] if math.isnan(both) else float(special.chdtrc(2.0, max(both, 0.0)))
+
+
+def _root(f: Callable[[float], float], high: float) -> float:
+    """Find where a function that is negative at 0 and not at ``high`` is 0, by false position (Illinois)."""
+    low, below, above, kept = 0.0, f(0.0), f(high), 0
+    for _ in range(100):
+        x = (low * above - high * below) / (above - below)
+        here = f(x)
+        if abs(here) < 1e-9 or high - low < 1e-12:
+            return x
+        if here >= 0.0:
+            high, above, below, kept = x, here, 0.5 * below if kept > 0 else below, 1
+        else:
+            low, below, above, kept = x, here, 0.5 * above if kept < 0 else above, -1
+    return 0.5 * (low + high)
 
 
 def _anchored(z: FloatArray, happened: FloatArray, n: FloatArray, w: FloatArray, tally: Tally) -> LogisticRows:

@@ -57,7 +57,7 @@ def verdict_section(findings: Findings) -> Markup:
     )
     first = element("div", found, element("div", element("h3", "What to do"), element("ol", *steps)), class_="columns")
     what = [element("p", together(said)) for said in words.meaning(evaluation, verdict)]
-    reading = element("p", words.sentence(verdict.reading), class_="reading") if verdict.reading else None
+    reading = element("p", words.sentence(evaluation.reading), class_="reading") if evaluation.reading else None
     reason = element("p", words.with_code(words.sentence(verdict.reason)), class_="reason")
     second = element(
         "div",

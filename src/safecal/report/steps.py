@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 
 from ..certainty import clip_for
+from ..diagnosis import Diagnosis
 from ..evaluation import Evaluation
 from ..places import Place
 from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from .markup import Markup, element, join, shortened
 from .numbers import percent, rows, together
-from .words import CLASSIFIERS, all_but_certain, in_places
+from .words import CLASSIFIERS, all_but_certain, in_places, with_code
 
 __all__ = ["next_steps"]
 
@@ -27,7 +28,7 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     elif in_places(verdict):
         steps += _for_places(verdict)
     elif verdict.decision == UNSAFE:
-        steps += _for_unsafe(evaluation)
+        steps += _for_unsafe(evaluation, verdict)
     elif verdict.decision == UNDETERMINED:
         steps += _for_undetermined(evaluation, verdict)
     if verdict.where and not in_places(verdict):
@@ -58,10 +59,27 @@ def _for_places(verdict: Verdict) -> list[Step]:
         return [("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven."), look]
     lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
     alike = "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
-    return [("Do not act on its confidence there.", lets), look, ("Repair more than its temperature.", alike)]
+    repair = ("Repair more than its temperature.", alike)
+    return [("Do not act on its confidence there.", lets), look, *(_for_cause(verdict.diagnosis) or [repair])]
 
 
-def _for_unsafe(evaluation: Evaluation) -> list[Step]:
+def _for_cause(diagnosis: Diagnosis | None) -> list[Step]:
+    """Say what mends the cause; nothing for those that every verdict says already."""
+    if diagnosis is None or diagnosis.cause not in _MENDS:
+        return []
+    return [(_MENDS[diagnosis.cause], with_code(diagnosis.remedy))]
+
+
+_MENDS = {
+    "too sharp": "Recalibrate it.",
+    "shifted": "Mend the shift.",
+    "a few confident mistakes": "Look for wrong labels.",
+    "only in places": "Mend these ranges.",
+    "only a group": "Mend that group.",
+}
+
+
+def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     if evaluation.family not in CLASSIFIERS:
         steps: list[Step] = [
             ("Do not rely on its ranges.", "Gates and alarms built on them miss more than they promise.")
@@ -69,10 +87,13 @@ def _for_unsafe(evaluation: Evaluation) -> list[Step]:
     else:
         gate = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
         steps = [("Do not act on its confidence.", gate)]
+    mends = _for_cause(verdict.diagnosis)
     if math.isinf(evaluation.temperature.value):
         steps.append(("Train it again, or leave it.", "No temperature makes confidence useful that tells nothing."))
     elif evaluation.family not in {*CLASSIFIERS, "gaussian"}:
         steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
+    elif mends:
+        steps += mends
     else:
         how = [
             element("code", "safecal.SafeTemperature"),
