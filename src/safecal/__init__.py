@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .families.particles import particles
     from .families.predictions import Predictions
     from .front_door import evaluate
+    from .groups import GroupVerdict, TooSmall
     from .histogram import Histogram
     from .inference.calibration import calibration_test
     from .inference.local import Local, Range
@@ -51,6 +52,7 @@ _HOMES = {
     "Consistency": "consistency",
     "Difference": "comparison",
     "Evaluation": "evaluation",
+    "GroupVerdict": "groups",
     "Histogram": "histogram",
     "Interval": "inference.results",
     "Limits": "limits",
@@ -69,6 +71,7 @@ _HOMES = {
     "Tally": "tally",
     "Temperature": "recalibrate.temperature",
     "TestResult": "inference.results",
+    "TooSmall": "groups",
     "Verdict": "verdict",
     "assess_consistency": "consistency",
     "assess_reliability": "reliability",
@@ -100,6 +103,7 @@ __all__ = [
     "Consistency",
     "Difference",
     "Evaluation",
+    "GroupVerdict",
     "Histogram",
     "Interval",
     "Limits",
@@ -118,6 +122,7 @@ __all__ = [
     "Tally",
     "Temperature",
     "TestResult",
+    "TooSmall",
     "Verdict",
     "assess_consistency",
     "assess_reliability",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
@@ -35,10 +35,10 @@ class Verdict:
 
     On average three scales are looked at: ECD, the temperature, and for classifiers the mistakes made over those that
     were announced. UNSAFE when a lower bound exceeds its limit, on average, in a group that was named or in a range of
-    the predictions; or when an impossible outcome happened. Groups have the same three limits. SAFE when the upper bounds of all averages are within
-    their limits and no place is over-confident or suspected to be. UNDETERMINED otherwise: the data cannot tell.
-    Predictions of exactly 0 or 1, and rows with a class of probability 0, are never SAFE: one failure would be an
-    infinite surprise, and no number of rows rules it out.
+    the predictions; or when an impossible outcome happened. Groups have the same three limits. SAFE when the upper
+    bounds of all averages are within their limits and no place is over-confident or suspected to be. UNDETERMINED
+    otherwise: the data cannot tell. Predictions of exactly 0 or 1, and rows with a class of probability 0, are never
+    SAFE: one failure would be an infinite surprise, and no number of rows rules it out.
 
     A verdict is neither true nor false: compare its ``decision``, or use `safecal.testing.assert_safe`.
 
@@ -116,7 +116,7 @@ class Verdict:
     bias: float
     worst_share: float
     reading: str
-    too_small: TooSmall = TooSmall()
+    too_small: TooSmall = field(default_factory=TooSmall)
 
     @property
     def threshold(self) -> float:
@@ -158,7 +158,8 @@ class Verdict:
         content |= {name: documents.number(getattr(self, name)) for name in _NUMBERS}
         content |= {name: getattr(self, name).to_dict() for name in ("ecd", "temperature", "limits")}
         content["mistakes"] = None if self.mistakes is None else self.mistakes.to_dict()
-        return documents.document("verdict", content | {"where": [place.to_dict() for place in self.where], "too_small": self.too_small.to_dict()})
+        content |= {"where": [place.to_dict() for place in self.where], "too_small": self.too_small.to_dict()}
+        return documents.document("verdict", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

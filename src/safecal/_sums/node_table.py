@@ -49,7 +49,7 @@ class NodeTable:
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
-        return self.sums.shape[1] == WEIGHTED
+        return bool(self.sums.shape[1] == WEIGHTED)
 
     @property
     def nodes(self) -> FloatArray:
@@ -106,7 +106,9 @@ class NodeTable:
         """Read a document that `to_dict` wrote."""
         content = documents.body("node_table", document, ("rows", "classes"))
         try:
-            rows = [(_key(row["key"]), [np.nan if x is None else float(x) for x in row["sums"]]) for row in content["rows"]]
+            rows = [
+                (_key(row["key"]), [np.nan if x is None else float(x) for x in row["sums"]]) for row in content["rows"]
+            ]
             sums = np.array([found for _, found in rows], dtype=np.float64).reshape(len(rows), -1)
         except (KeyError, TypeError, ValueError) as error:
             raise DocumentError("`document` must hold sums by node and group; this one is damaged.") from error
@@ -116,7 +118,12 @@ class NodeTable:
 
 
 def node_sums(
-    rows: FloatArray, possible: FloatArray | None, weight: FloatArray | None, wrong: AnyArray, index: IndexArray, size: int
+    rows: FloatArray,
+    possible: FloatArray | None,
+    weight: FloatArray | None,
+    wrong: AnyArray,
+    index: IndexArray,
+    size: int,
 ) -> FloatArray:
     """Sum rows by key, as `NodeTable` holds them.
 

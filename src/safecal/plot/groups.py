@@ -14,8 +14,8 @@ from .._types import ArrayLike
 from ..errors import OptionError
 from ..evaluation import Evaluation
 from ..front_door import evaluate
-from ..inference.results import Interval
 from ..groups import judge_groups
+from ..inference.results import Interval
 from ..table import Table
 from .canvas import axes_on, direction_label, ink, legend_above, shortened
 from .display import Display, checked

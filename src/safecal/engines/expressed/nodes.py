@@ -34,7 +34,12 @@ def node_columns(frame: Any, weighted: bool) -> tuple[Any, list[str]]:
     for k in range(len(NODES)):
         t, u, q, v = (nw.col(f"n{k}_{name}") for name in "tuqv")
         third = zero - v * (odds * (1.0 - 2.0 * q))
-        columns |= {f"n{k}_0": w * log1p(t, u), f"n{k}_1": zero - w * (odds * q), f"n{k}_2": w * v, f"n{k}_3": w * third}
+        columns |= {
+            f"n{k}_0": w * log1p(t, u),
+            f"n{k}_1": zero - w * (odds * q),
+            f"n{k}_2": w * v,
+            f"n{k}_3": w * third,
+        }
         if weighted:
             columns |= {f"n{k}_4": w * w * v, f"n{k}_5": w * w * w * third}
     if weighted:
