@@ -11,17 +11,15 @@ FLAGS = (
     else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Werror=implicit"]
 )
 KERNELS = "src/safecal/_kernels"
+SOURCES = (
+    "_compiled", "_binary", "_logits", "_odds", "_runs", "_shares", "_spectrum", "_sums", "_tempered",
+)  # fmt: skip
 
 setup(
     ext_modules=[
         Extension(
             "safecal._kernels._compiled",
-            [
-                f"{KERNELS}/{name}.c"
-                for name in (
-                    "_compiled", "_binary", "_logits", "_odds", "_runs", "_shares", "_spectrum", "_sums", "_tempered",
-                )  # fmt: skip
-            ],
+            [f"{KERNELS}/{name}.c" for name in SOURCES],
             depends=[f"{KERNELS}/{name}.h" for name in ("_class_rows", "_compiled", "_elementary", "_nodes", "_tiles")],
             extra_compile_args=FLAGS,
             optional=True,

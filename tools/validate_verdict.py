@@ -99,6 +99,17 @@ def grouped(count: int) -> Draw:
     return draw
 
 
+def vague_groups(first: float, others: float) -> Draw:
+    """Draw vague rows in ten groups, whose logits are too large: in the first of them, and in the others."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        group = rng.integers(0, 10, n)
+        predictions, _ = two(0.0, 0.5, lambda rng, z: np.where(group == 0, first, others) * z)(rng, n)
+        return predictions, {"by": group}
+
+    return draw
+
+
 def weighted(factor: float) -> Draw:
     """Draw rows with weights."""
 
@@ -144,6 +155,8 @@ TRUTHS = (
     *(Truth(f"states of 4 dimensions, T = {t:g}", states(t), "UNSAFE" if t <= 1.1 else "SAFE", FEWER)
       for t in (1.0, 1.1, 1.5, 2.0)),
     *(Truth(f"calibrated, {count} groups", grouped(count), "UNSAFE", FEWER) for count in (2, 10, 100, 500)),
+    Truth("at the limit of temperature in each of 10 groups, logits N(0, .5)", vague_groups(1.5, 1.5), "UNSAFE"),
+    Truth("T = 2 in one of 10 groups, logits N(0, .5)", vague_groups(2.0, 1.0), "SAFE"),
     *(Truth(f"weights, T = {t:g}", weighted(t), "UNSAFE" if t < 1.5 else "SAFE", FEWER) for t in (1.0, 2.0)),
 )  # fmt: skip
 

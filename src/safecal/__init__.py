@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .families.particles import particles
     from .families.predictions import Predictions
     from .front_door import evaluate
+    from .groups import GroupVerdict, TooSmall
     from .histogram import Histogram
     from .inference.calibration import calibration_test
     from .inference.cox import Cox
@@ -56,6 +57,7 @@ _HOMES = {
     "Diagnosis": "diagnosis",
     "Difference": "comparison",
     "Evaluation": "evaluation",
+    "GroupVerdict": "groups",
     "Histogram": "histogram",
     "Interval": "inference.results",
     "Limits": "limits",
@@ -75,6 +77,7 @@ _HOMES = {
     "Tally": "tally",
     "Temperature": "recalibrate.temperature",
     "TestResult": "inference.results",
+    "TooSmall": "groups",
     "Verdict": "verdict",
     "assess_consistency": "consistency",
     "assess_reliability": "reliability",
@@ -109,6 +112,7 @@ __all__ = [
     "Diagnosis",
     "Difference",
     "Evaluation",
+    "GroupVerdict",
     "Histogram",
     "Interval",
     "Limits",
@@ -128,6 +132,7 @@ __all__ = [
     "Tally",
     "Temperature",
     "TestResult",
+    "TooSmall",
     "Verdict",
     "assess_consistency",
     "assess_reliability",

@@ -78,7 +78,7 @@ class JudgedGroups(NamedTuple):
         if self.temperatures is None:
             return [Interval(math.nan, math.nan, math.nan, self.level, "none: not known")] * len(groups)
         ends = (x.tolist() for x in self.temperatures.intervals(groups))
-        return [Interval(*found, self.level, "from sums") for found in zip(*ends, strict=True)]
+        return [Interval(t, low, high, self.level, "from sums") for t, low, high in zip(*ends, strict=True)]
 
     def ratio(self, k: int) -> Interval | None:
         """Return the ratio of mistakes of a group with its bounds; None for states and densities."""

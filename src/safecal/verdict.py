@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
@@ -36,10 +36,10 @@ class Verdict:
 
     On average three scales are looked at: ECD, the temperature, and for classifiers the mistakes made over those that
     were announced. UNSAFE when a lower bound exceeds its limit, on average, in a group that was named or in a range of
-    the predictions; or when an impossible outcome happened. Groups have the same three limits. SAFE when the upper bounds of all averages are within
-    their limits and no place is over-confident or suspected to be. UNDETERMINED otherwise: the data cannot tell.
-    Predictions of exactly 0 or 1, and rows with a class of probability 0, are never SAFE: one failure would be an
-    infinite surprise, and no number of rows rules it out.
+    the predictions; or when an impossible outcome happened. Groups have the same three limits. SAFE when the upper
+    bounds of all averages are within their limits and no place is over-confident or suspected to be. UNDETERMINED
+    otherwise: the data cannot tell. Predictions of exactly 0 or 1, and rows with a class of probability 0, are never
+    SAFE: one failure would be an infinite surprise, and no number of rows rules it out.
 
     A verdict is neither true nor false: compare its ``decision``, or use `safecal.testing.assert_safe`.
 
@@ -117,7 +117,7 @@ class Verdict:
     bias: float
     worst_share: float
     diagnosis: Diagnosis | None
-    too_small: TooSmall = TooSmall()
+    too_small: TooSmall = field(default_factory=TooSmall)
 
     @property
     def threshold(self) -> float:

@@ -178,8 +178,8 @@ CASES: dict[str, Callable[[], Case]] = {
     **{f"random {seed}": (lambda seed=seed: _any(seed)) for seed in range(30)},
 }
 # What a door may do differently shows in a few cases; the others are for the longer tiers.
-FEW = ("1.55 times too large", "hot groups", "rare, and too seldom", "lattice of tenths", "all three", "many classes, all three",
-       "states, all three", "random 0", "random 1", "random 2")  # fmt: skip
+FEW = ("1.55 times too large", "hot groups", "rare, and too seldom", "lattice of tenths", "all three",
+       "many classes, all three", "states, all three", "random 0", "random 1", "random 2")  # fmt: skip
 SOME = [pytest.param(name, marks=() if name in FEW else pytest.mark.proof) for name in CASES]
 
 

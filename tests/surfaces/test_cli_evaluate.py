@@ -143,6 +143,24 @@ def test_the_gate_looks_at_groups_and_ranges(tmp_path: Path, safecal: Safecal) -
     assert "Only averages were judged" in " ".join(average.out.split())
 
 
+def test_the_gate_looks_at_the_temperature_of_groups(tmp_path: Path, safecal: Safecal) -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 0.4, 24_000)
+    y = (rng.random(24_000) < 1 / (1 + np.exp(-z))).astype(int)
+    few = np.arange(24_000) % 6 == 0
+    site = np.where(np.arange(24_000) < 12, "tiny", np.where(few, "vague", "most"))
+    path = tmp_path / "rows.csv"
+    pl.DataFrame({"y": y, "z": np.where(few, 2.0, 0.8) * z, "site": site}).write_csv(path)
+    assert safecal("evaluate", path, "--logits", "z", "--gate").status == 0
+    said = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate")
+    text = " ".join(said.out.split())
+    assert said.status == 3
+    assert "in site vague its logits are too large (3998 rows; at least 1." in text
+    assert "1 group is too small to judge: site tiny (12 rows)." in text
+    hotter = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate", "--max-temperature", "3")
+    assert hotter.status == 0
+
+
 def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     tmp_path: Path, safecal: Safecal, shared_data: Path
 ) -> None:

@@ -49,7 +49,7 @@ class NodeTable:
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
-        return self.sums.shape[1] == WEIGHTED
+        return bool(self.sums.shape[1] == WEIGHTED)
 
     @property
     def nodes(self) -> FloatArray:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from .._checks.columns import fraction
-from .._types import AnyArray, BoolArray, FloatArray
+from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..summary import COLUMN, Summary, as_sums
 from .results import Interval
 from .skewed import FEW
@@ -147,6 +147,10 @@ class Keys(NamedTuple):
     def at(self, alpha: float) -> "Keys":
         """Return the same keys at another level."""
         return self._replace(alpha=alpha, t=_t_quantile(self.n, alpha))
+
+    def take(self, keys: IndexArray) -> "Keys":
+        """Return some of the keys."""
+        return Keys._make([self.alpha, *(column[keys] for column in self[1:])])
 
     def low(self) -> FloatArray:
         """Return the lower bounds."""

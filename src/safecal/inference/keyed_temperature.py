@@ -29,14 +29,19 @@ __all__ = ["Hot", "KeyLaw", "KeyTemperatures", "NodeKeys", "StateKeys"]
 _X = np.log(NODES)
 _ONE = NODES.index(1.0)
 _STEPS, _EXACT = 100, 1e-12
+_EVEN = 1e-4  # of R: below it, a second derivative drowns in the rounding of the polynomial
 
 
 class At(NamedTuple):
-    """The surprise that ``p_beta`` expects of each key: its mean, variance and third cumulant."""
+    """The surprise that ``p_beta`` expects of each key: its mean, variance and third cumulant.
+
+    ``rounding`` is what the mean may be off by.
+    """
 
     mean: FloatArray
     variance: FloatArray
     third: FloatArray
+    rounding: FloatArray | float = 0.0
 
 
 class KeyLaw(ABC):
@@ -93,10 +98,12 @@ class NodeKeys(KeyLaw):
         nodes = table.nodes
         value, first, second, third = np.moveaxis(nodes[:, :, :4], 2, 0)
         beta = np.array(NODES)
-        known = np.isfinite(nodes).all(axis=2)
+        known: BoolArray = np.asarray(np.isfinite(nodes).all(axis=2))
         with np.errstate(all="ignore"):  # keys without rows, or so sharp that nothing is left at beta = 4
             self._ratios = np.nan_to_num(nodes[:, :, 4:] / nodes[:, :, 2:4], nan=1.0)
             self._lowest_node = nodes[:, 0, :4]
+            self._size = np.abs(value)
+            self._second, self._slopes = second, beta * third / second
             mass = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
             self._fourth = self._bent_to(mass * most_entropy)
             if table.classes:
@@ -121,8 +128,9 @@ class NodeKeys(KeyLaw):
         value, first, second, third = self._lowest_node.T
         d = -NODES[0]
         plain = value + d * (first + d * (second / 2.0 + d * third / 6.0))
-        missing = (at_zero - plain) / d**4
-        return np.where(np.isfinite(missing), missing, 0.0)
+        missing = at_zero - plain
+        known = np.isfinite(missing) & (np.abs(missing) > 1e-10 * np.abs(at_zero))  # not rounding alone
+        return np.where(known, missing / d**4, 0.0)
 
     def at(self, beta: FloatArray, keys: IndexArray) -> At:
         beta = np.maximum(beta, SMALLEST)
@@ -147,6 +155,11 @@ class NodeKeys(KeyLaw):
                 value = np.exp(f[0])
                 f = [value, value * f[1], value * (f[2] + f[1] ** 2), value * (f[3] + 3.0 * f[1] * f[2] + f[1] ** 3)]
             derivatives = [f[1] / beta, (f[2] - f[1]) / beta**2, (f[3] - 3.0 * f[2] + 2.0 * f[1]) / beta**3]
+            if self._classes:
+                even = derivatives[1] * beta**2 < _EVEN * f[0]
+                if even.any():
+                    flatter = self._even(beta, keys, k, up, u)
+                    derivatives[1:] = [np.where(even, a, b) for a, b in zip(flatter, derivatives[1:], strict=True)]
             if self._classes and (x < _X[0]).any():
                 below, d = x < _X[0], beta - NODES[0]
                 _, r1, r2, r3 = self._lowest_node[keys].T
@@ -160,7 +173,22 @@ class NodeKeys(KeyLaw):
             r1, r2, r3 = derivatives
             if not self._classes:
                 r1 = np.where((x < _X[first] - _EXACT) | (x > _X[last] + _EXACT), np.nan, r1)
-            return At(-r1, np.maximum(r2, 0.0) * ratios[:, 0], -r3 * ratios[:, 1])
+            return At(-r1, np.maximum(r2, 0.0) * ratios[:, 0], -r3 * ratios[:, 1], _EXACT * self._size[keys, k])
+
+    def _even(
+        self, beta: FloatArray, keys: IndexArray, k: IndexArray, up: IndexArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the second and third derivative where predictions are all but even, from those at the two nodes.
+
+        The logarithm of the second one follows a cubic in log beta. Beyond the nodes it stays what it is at the last.
+        """
+        u = np.clip(u, 0.0, 1.0)
+        width = float(_X[1] - _X[0])
+        a, b = (np.log(self._second[keys, j]) for j in (k, up))
+        p, q = (width * self._slopes[keys, j] for j in (k, up))
+        c2, c3 = 3.0 * (b - a) - 2.0 * p - q, 2.0 * (a - b) + p + q
+        second = np.exp(a + u * (p + u * (c2 + u * c3)))
+        return second, second * (p + u * (2.0 * c2 + u * 3.0 * c3)) / width / beta
 
 
 def _derivative(coefficients: FloatArray, u: FloatArray, order: int) -> FloatArray:
@@ -218,7 +246,7 @@ class KeyTemperatures:
     def _end(self, name: str, beta: FloatArray, keys: IndexArray) -> FloatArray:
         """Return the difference of some keys at a beta each, or one of its bounds."""
         at = self._law.at(beta, keys)
-        some = Keys(self._keys.alpha, *(column[keys] for column in self._keys[1:]))
+        some = self._keys.take(keys)
         with np.errstate(all="ignore"):
             distance = self._law.seen[keys] - at.mean
             value = np.where(some.impossible, math.inf, distance / some.weight)
@@ -229,7 +257,9 @@ class KeyTemperatures:
                 return value + self._reach[keys] * wider if name == "high" else np.full(len(keys), -math.inf)
             least = np.where(np.isnan(some.least), np.nan, -at.mean / some.weight)
         some = some._replace(ecd=value, excess=distance, variance=at.variance, third=at.third, least=least)
-        return some.low() if name == "low" else some.high()
+        with np.errstate(all="ignore"):
+            slack = at.rounding / some.weight
+            return some.low() - slack if name == "low" else some.high() + slack
 
     def intervals(self, keys: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the temperature of some keys, and its bounds: 0, infinite, or NaN where there is none."""

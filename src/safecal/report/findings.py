@@ -114,9 +114,8 @@ def _groups(table: Table, evaluation: Evaluation) -> list[Rung]:
     for i, (name, n, share, ecd) in enumerate(rows):
         at, limit = judged.interval(ecd, i), float(judged.limit[i])
         degree = int(judged.degree[i]) if everywhere else 0
-        said = (
-            "under-confident" if at.high < 0.0 else "" if judged.within[i] or not everywhere else "too small to judge"
-        )
+        said = "" if judged.within[i] or not everywhere else "too small to judge"
+        said = "under-confident" if at.high < 0.0 else said
         by = judged.by(i) if degree else ""
         if by == "mistakes":
             said = f"{count(judged.seen[i])} mistakes, {count(judged.announced[i])} announced"
