@@ -248,7 +248,7 @@ def evaluation_text(
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
     lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
     what = [*_wrapped(f"What to do: {remedy}"), ""] if remedy else []
-    head = [title, "", *_wrapped(verdict), "", *what, *_places_text(places)]
+    head = [title, "", *_wrapped(verdict), "", *_places_text(places), *what]
     return "\n".join([*head, *lines, *(f"\n{table_text(table)}" for table in tables)])
 
 
@@ -276,8 +276,8 @@ def evaluation_html(
     )
     head = f"<table><caption>{_escaped(title)}</caption><tbody>{rows}</tbody></table>"
     said = f"<p><strong>{_escaped(verdict)}</strong></p>"
-    said += f"<p>What to do: {_escaped(remedy)}</p>" if remedy else ""
-    return f"<div>{said}{_places_html(places)}{head}{''.join(map(table_html, tables))}</div>"
+    what = f"<p>What to do: {_escaped(remedy)}</p>" if remedy else ""
+    return f"<div>{said}{_places_html(places)}{what}{head}{''.join(map(table_html, tables))}</div>"
 
 
 def _places_html(places: Sequence[Place]) -> str:

@@ -111,6 +111,8 @@ def evaluate(
     temperature   0.9857  95 % interval 0.31... to +inf; 1 is calibrated
     mistakes           1  for 1.3 announced: 0.769 times, 0.0195 to 4.29 at 95 %
     p-value         0.96  of calibration, exact test
+    shift        -0.3615  95 % interval -3.51... to +1.80...; 0 is calibrated
+    slope         1.1028  95 % interval -0.19... to 4.14...; 1 is calibrated
     NLL           0.4851  nat, smaller is better; the model expected 0.4891
     ECE           0.0500  over-confident part 0.0000, under-confident 0.0500
     by chance     0.1728  ECE if calibrated; 95 % of the time at most 0.3833

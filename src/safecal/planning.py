@@ -186,7 +186,7 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
         except UnavailableError:
             return None
     if tally.family == "gaussian":
-        scaled = {f.name: times * x for f in fields(Summary) if isinstance(x := getattr(s, f.name), float)}
+        scaled: dict[str, Any] = {f.name: times * x for f in fields(Summary) if isinstance(x := getattr(s, f.name), float)}
         return StatesLaw(replace(s, **scaled | {"sum_excess": excess}))
     return None
 
@@ -241,5 +241,5 @@ def _variance(ecd: FloatArray, varentropy: FloatArray, confidence: FloatArray) -
 
 def _rounded(rows: float) -> int:
     """Return a number of rows with two digits."""
-    unit = 10 ** max(len(str(math.ceil(rows))) - 2, 0)
+    unit: int = 10 ** max(len(str(math.ceil(rows))) - 2, 0)
     return math.ceil(rows / unit) * unit

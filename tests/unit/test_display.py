@@ -41,6 +41,8 @@ where        rows    it says  happens  ECD from  allowed
 --------------------------------------------------------
 group south     4  0.6 wrong  2 wrong      +inf      0.1
 
+What to do: Pass logits, or probabilities with all their digits.
+
 ECD              +inf  nat: an outcome the model called impossible happened
 temperature    1.1987  95 % interval A to B; 1 is calibrated
 mistakes            2  for 1.1 announced: 1.82 times, 0.22 to 6.57 at 95 %

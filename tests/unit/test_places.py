@@ -74,7 +74,7 @@ def test_a_suspected_range_withholds_safe_and_is_named(rng: np.random.Generator)
     assert verdict.where
     assert not verdict.shown
     assert "perhaps not everywhere" in verdict.reason or "may be over-confident" in verdict.reason
-    assert verdict.reason.endswith("More rows would tell.")
+    assert "More rows would tell." in verdict.reason
 
 
 def test_bins_decide_nothing() -> None:
@@ -287,4 +287,4 @@ def test_ranges_with_clusters_withhold_safe_and_prove_nothing(rng: np.random.Gen
     verdict = safecal.evaluate(y, logits=logits, cluster=np.arange(N) // 20).verdict
     assert verdict.decision == UNDETERMINED
     assert verdict.shown == ()
-    assert verdict.reason.endswith("More clusters would tell.")
+    assert "More clusters would tell." in verdict.reason

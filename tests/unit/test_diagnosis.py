@@ -1,0 +1,154 @@
+"""What is wrong with a model: planted faults get their own name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import safecal
+from safecal.diagnosis import CAUSES, Diagnosis
+
+Draw = Callable[[np.random.Generator, int], safecal.Evaluation]
+
+
+def _two(rng: np.random.Generator, n: int, truth: Callable[[Any], Any], said: Callable[[Any], Any], **more: Any) -> Any:
+    z = rng.normal(0.0, 2.0, n)
+    return safecal.evaluate(rng.random(n) < special.expit(truth(z)), logits=said(z), **more)
+
+
+def _mixture(rng: np.random.Generator, n: int) -> safecal.Evaluation:
+    scale = np.where(rng.random(n) < 0.3, 2.0, 0.45)
+    return _two(rng, n, lambda z: z, lambda z: scale * z)
+
+
+def _group(rng: np.random.Generator, n: int) -> safecal.Evaluation:
+    site = rng.integers(0, 6, n)
+    return _two(rng, n, lambda z: np.where(site == 2, z / 2.4, z), lambda z: z, by={"site": site})
+
+
+def _wrong_labels(rng: np.random.Generator, n: int) -> safecal.Evaluation:
+    z = rng.normal(0.0, 4.0, n)
+    y = rng.random(n) < special.expit(z)
+    return safecal.evaluate(np.where(rng.random(n) < 0.04, rng.random(n) < 0.5, y), logits=z)
+
+
+def _rounded(rng: np.random.Generator, n: int) -> safecal.Evaluation:
+    p = special.expit(rng.normal(0.0, 4.0, n))
+    return safecal.evaluate(rng.random(n) < p, np.round(p, 2))
+
+
+def _classes(rng: np.random.Generator, n: int, scale: float = 1.0, bias: float = 0.0) -> safecal.Evaluation:
+    z = rng.normal(0.0, 2.0, (n, 10))
+    more = np.zeros(10)
+    more[[3, 5]] = bias, -bias
+    return safecal.evaluate((z + more + rng.gumbel(size=z.shape)).argmax(axis=1), logits=scale * z)
+
+
+def _mislabelled_classes(rng: np.random.Generator, n: int) -> safecal.Evaluation:
+    z = rng.normal(0.0, 4.0, (n, 10))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return safecal.evaluate(np.where(rng.random(n) < 0.04, rng.integers(0, 10, n), y), logits=z)
+
+
+def _states(rng: np.random.Generator, n: int, scale: float = 1.0, wild: float = 0.0) -> safecal.Evaluation:
+    std = np.exp(rng.normal(0.0, 0.5, n))
+    error = rng.normal(0.0, 1.0, n) * np.where(rng.random(n) < wild, 8.0, scale)
+    return safecal.gaussian(error * std, np.zeros(n), std=std).evaluate()
+
+
+FAULTS: dict[str, tuple[Draw, str]] = {
+    "logits 1.8 times too large": (partial(_two, truth=lambda z: z, said=lambda z: 1.8 * z), "too sharp"),
+    "logits half as large": (partial(_two, truth=lambda z: 2.0 * z, said=lambda z: z), "too vague"),
+    "a shift of 0.9": (partial(_two, truth=lambda z: z + 0.9, said=lambda z: z), "shifted"),
+    "a shift and a slope": (partial(_two, truth=lambda z: 1.3 + 0.8 * z, said=lambda z: z), "shifted"),
+    "sharp and vague rows": (_mixture, "only in places"),
+    "wrong above two": (partial(_two, truth=lambda z: z - 1.5 * (z > 2.0), said=lambda z: z), "only in places"),
+    "one group": (_group, "only a group"),
+    "wrong labels": (_wrong_labels, "a few confident mistakes"),
+    "two decimals": (_rounded, "rounding"),
+    "ten classes, 1.7 times too large": (partial(_classes, scale=1.7), "too sharp"),
+    "ten classes, two of them shifted": (partial(_classes, bias=1.5), "shifted"),
+    "ten classes, wrong labels": (_mislabelled_classes, "a few confident mistakes"),
+    "states, too narrow": (partial(_states, scale=1.5), "too sharp"),
+    "states, some far off": (partial(_states, wild=0.01), "a few confident mistakes"),
+}
+
+
+def _named(draw: Draw, n: int, seed: int) -> str:
+    result = draw(np.random.default_rng([n, seed]), n)
+    found = result.verdict.diagnosis
+    return result.verdict.decision if found is None else found.cause
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_gets_its_name(fault: str) -> None:
+    draw, cause = FAULTS[fault]
+    assert _named(draw, 10_000, 0) == cause
+
+
+@pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_gets_its_name_nine_times_of_ten(fault: str) -> None:
+    # A model may be safe all the same, with its fault: then nothing is named.
+    draw, cause = FAULTS[fault]
+    names = [name for seed in range(1, 41) if (name := _named(draw, 10_000, seed)) != "SAFE"]
+    assert len(names) >= 10
+    assert sum(name == cause for name in names) >= 0.9 * len(names)
+
+
+@pytest.mark.parametrize("draw", [_classes, _states, partial(_two, truth=lambda z: z, said=lambda z: z)])
+def test_a_calibrated_model_has_no_fault(draw: Draw) -> None:
+    for seed in range(5):
+        assert draw(np.random.default_rng(seed), 2000).verdict.diagnosis is None
+
+
+def test_the_cause_stands_in_the_reason_and_the_remedy_in_the_text() -> None:
+    result = FAULTS["a shift and a slope"][0](np.random.default_rng(0), 10_000)
+    verdict = result.verdict
+    assert verdict.diagnosis is not None
+    assert "Cause: shifted: the event happens more often than it says" in verdict.reason
+    assert "times too large" not in verdict.reason
+    assert "LogisticRegression" in verdict.diagnosis.remedy
+    said = " ".join(repr(result).split())
+    assert "What to do: A temperature does not mend a shift." in said
+    assert "What to do: A temperature does not mend a shift." in result._repr_html_()
+
+
+def test_a_shift_is_not_called_a_temperature_in_the_report(tmp_path: Path) -> None:
+    result = FAULTS["a shift and a slope"][0](np.random.default_rng(0), 10_000)
+    result.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Mend the shift." in page
+    assert "Recalibrate it." not in page
+
+
+def test_a_diagnosis_is_written_and_read() -> None:
+    verdict = FAULTS["wrong labels"][0](np.random.default_rng(0), 10_000).judge(threshold=1e-3)
+    assert verdict.diagnosis is not None
+    assert verdict.diagnosis.cause in CAUSES
+    assert Diagnosis.from_dict(verdict.diagnosis.to_dict()) == verdict.diagnosis
+    assert safecal.Verdict.from_dict(verdict.to_dict()) == verdict
+
+
+def test_real_models(shared_data: Path) -> None:
+    pl = pytest.importorskip("polars")
+    tweets = pl.read_csv(shared_data / "toxicity" / "bilstm_tweets.csv")
+    found = safecal.evaluate(tweets["y"].to_numpy(), logits=tweets["logit"].to_numpy()).verdict.diagnosis
+    assert found is not None
+    assert found.cause == "shifted"
+    for name in ("wideresnet-16-4-cifar-10", "densenet-bc-100-cifar-100"):
+        with np.load(shared_data / "cifar" / f"{name}.npz") as file:
+            y, p = file["ground_truth"].ravel(), file["predictions"]
+        found = safecal.evaluate(y, p, clip=1e-9).verdict.diagnosis
+        assert found is not None
+        assert found.cause == "too sharp"
+    games = pl.read_csv(shared_data / "baseball" / "mlb_games.csv", infer_schema_length=None)
+    games = games.filter(pl.col("prob1_outcome") != 0.5)
+    assert safecal.evaluate(games["prob1_outcome"].to_numpy(), games["prob1"].to_numpy()).verdict.diagnosis is None
