@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .paired import compare
     from .places import Place
-    from .profile import Profile
     from .recalibrate.temperature import SafeTemperature, Temperature
     from .reliability import Reliability, assess_reliability
     from .scored import Scored
@@ -58,7 +57,6 @@ _HOMES = {
     "Mistakes": "inference.mistakes",
     "Place": "places",
     "Predictions": "families.predictions",
-    "Profile": "profile",
     "Range": "inference.local",
     "Reliability": "reliability",
     "SafeTemperature": "recalibrate.temperature",
@@ -107,7 +105,6 @@ __all__ = [
     "Mistakes",
     "Place",
     "Predictions",
-    "Profile",
     "Range",
     "Reliability",
     "SafeTemperature",
