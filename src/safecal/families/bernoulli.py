@@ -72,7 +72,6 @@ class Bernoulli(Predictions):
         edges: FloatArray | None = None,
         bin_on: str = "probability",
         index: IndexArray | None = None,
-        cells: tuple[int, int] | None = None,
         spectrum: bool = False,
     ) -> Sums | None:
         if self.clip is not None:
@@ -86,7 +85,6 @@ class Bernoulli(Predictions):
             edges=edges,
             confidence=bin_on == "confidence",
             index=index,
-            cells=cells,
             spectrum=spectrum,
         )
 

@@ -225,7 +225,6 @@ class Predictions(ABC):
         edges: FloatArray | None = None,
         bin_on: str = "probability",
         index: IndexArray | None = None,
-        cells: tuple[int, int] | None = None,
         spectrum: bool = False,
     ) -> Sums | None:
         """Sum some rows in one compiled pass; None where there is none for them.
@@ -244,8 +243,6 @@ class Predictions(ABC):
             What those bins are of; one of ``quick_bins``.
         index : ndarray of shape (rows,), optional
             The number of the key of each row, instead.
-        cells : (int, int), optional
-            The cells of the histogram of the excess, where it is wanted.
         spectrum : bool, default False
             Whether the moments by cell of the log-odds are wanted; for rows without weights.
 
