@@ -178,7 +178,7 @@ class PointsLaw(Law):
                 middle = 0.5 * (low + high)
                 low, high = (middle, high) if self.at(middle).mean < self.seen else (low, middle)
             return high, self.at(high)
-        beta = solve(self, self.seen, SMALLEST, LARGEST)
+        beta = solve(self.at, self.seen, SMALLEST, LARGEST)
         return beta, self.at(beta)
 
     def _tilted(self, beta: float) -> _Tilted | None:
