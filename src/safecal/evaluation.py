@@ -11,11 +11,10 @@ from typing import Any, Self, Unpack, final
 import numpy as np
 
 from . import documents
-from ._checks.columns import fraction, one_cluster
-from ._checks.message import fail
+from ._checks.columns import fraction
 from ._types import ArrayLike
 from .display import Metric, evaluation_html, evaluation_text, inference_rows, metric_rows
-from .errors import EmptyError, TruthError, WeightError
+from .errors import TruthError
 from .families.predictions import Predictions
 from .histogram import Histogram
 from .inference.bounds import Bounds
@@ -122,12 +121,6 @@ class Evaluation:
         21
         """
         limits = Limits() if limits is None else limits
-        if tally.n == 0:
-            raise fail(EmptyError, "tally", "must hold at least one row", got="none")
-        if tally.summary.weight == 0.0:
-            raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{tally.n} zeros")
-        if tally.clusters is not None and len(tally.clusters) < 2:
-            raise one_cluster(len(tally.clusters))
         tally = tally.in_order()
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
