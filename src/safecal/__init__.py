@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .paired import compare
     from .places import Place
     from .planning import RowsNeeded, rows_needed
-    from .profile import Profile
     from .recalibrate.temperature import SafeTemperature, Temperature
     from .reliability import Reliability, assess_reliability
     from .scored import Scored
@@ -65,7 +64,6 @@ _HOMES = {
     "Mistakes": "inference.mistakes",
     "Place": "places",
     "Predictions": "families.predictions",
-    "Profile": "profile",
     "Range": "inference.local",
     "Reliability": "reliability",
     "RowsNeeded": "planning",
@@ -120,7 +118,6 @@ __all__ = [
     "Mistakes",
     "Place",
     "Predictions",
-    "Profile",
     "Range",
     "Reliability",
     "RowsNeeded",

@@ -11,11 +11,11 @@ from typing import Any, Self, Unpack, final
 import numpy as np
 
 from . import documents
-from ._checks.columns import fraction, one_cluster
+from ._checks.columns import fraction
 from ._checks.message import fail
 from ._types import ArrayLike
 from .display import Metric, cox_rows, evaluation_html, evaluation_text, inference_rows, metric_rows
-from .errors import EmptyError, OptionError, TruthError, WeightError
+from .errors import OptionError, TruthError
 from .families.predictions import Predictions
 from .groups import GroupVerdict, group_verdict
 from .histogram import Histogram
@@ -124,12 +124,6 @@ class Evaluation:
         21
         """
         limits = Limits() if limits is None else limits
-        if tally.n == 0:
-            raise fail(EmptyError, "tally", "must hold at least one row", got="none")
-        if tally.summary.weight == 0.0:
-            raise fail(WeightError, "sample_weight", "must not be all zero", got=f"{tally.n} zeros")
-        if tally.clusters is not None and len(tally.clusters) < 2:
-            raise one_cluster(len(tally.clusters))
         tally = tally.in_order()
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
@@ -144,6 +138,7 @@ class Evaluation:
                 )
             if few:
                 tested = calibration_test(rows, sample_weight=sample_weight, rng=source)
+                tested = None if tested == tally_test(tally, bounds.law) else tested
         mistakes = Mistakes.of(tally, limits.level)
         local = Local.of(tally, limits.level, limits.min_share)
         verdict = judge(
@@ -469,7 +464,7 @@ class Evaluation:
         Evaluation
             Equal to the one that was written. The names of clusters are not written.
         """
-        content = documents.body("evaluation", document, ("limits", *_PARTS))
+        content = documents.body("evaluation", document, ("limits", "cox", *_PARTS))
         parts: dict[str, Any] = {
             name: None if content[name] is None else kind.from_dict(content[name]) for name, kind in _PARTS.items()
         }

@@ -13,13 +13,13 @@ from ._sums.cells import Points
 from ._types import FloatArray, IndexArray
 from .scored import Scored
 
-__all__ = ["QUICK_CELLS", "Histogram", "counted", "of_points"]
+__all__ = ["FIRST", "SIDE", "Histogram", "counted", "of_points"]
 
 # Cells of |excess|: eight to the octave, of equal width inside it, from 2**-20 to 2**14; on both sides of one around 0.
 _PER_OCTAVE, _LOW, _OCTAVES = 8, -20, 34
-_SIDE = _PER_OCTAVE * _OCTAVES
-CELLS = 2 * _SIDE + 1
-QUICK_CELLS = ((1023 + _LOW) * _PER_OCTAVE - 1, _SIDE)  # the number before the first cell, and the cells of one side
+SIDE = _PER_OCTAVE * _OCTAVES  # cells of one side
+CELLS = 2 * SIDE + 1
+FIRST = (1023 + _LOW) * _PER_OCTAVE - 1  # the number before the first cell
 _MAGNITUDE = (1 << 63) - 1  # every bit of a float but its sign
 
 
@@ -111,9 +111,9 @@ class Histogram:
 def _cells(excess: FloatArray) -> IndexArray:
     """Number the cells: the exponent and the first three binary digits of a float are what is wanted."""
     bits = np.ascontiguousarray(excess, dtype=np.float64).view(np.int64)
-    step = ((bits & _MAGNITUDE) >> 49) - QUICK_CELLS[0]
-    np.clip(step, 0, _SIDE, out=step)
-    return np.asarray(_SIDE + np.where(bits < 0, -step, step), dtype=np.intp)
+    step = ((bits & _MAGNITUDE) >> 49) - FIRST
+    np.clip(step, 0, SIDE, out=step)
+    return np.asarray(SIDE + np.where(bits < 0, -step, step), dtype=np.intp)
 
 
 def counted(scored: Scored, weight: FloatArray | None) -> FloatArray:
@@ -140,5 +140,5 @@ def of_points(points: Points, weight: float) -> Histogram:
     columns = [np.bincount(cells, weights=part, minlength=CELLS) for part in (w, w * excess)]
     sums: FloatArray = np.stack(columns, axis=1).astype(np.float64)
     rest = weight - float(w.sum())
-    sums[_SIDE, 0] += rest if rest > 1e-9 * weight else 0.0
+    sums[SIDE, 0] += rest if rest > 1e-9 * weight else 0.0
     return Histogram.of(sums)

@@ -186,7 +186,9 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
         except UnavailableError:
             return None
     if tally.family == "gaussian":
-        scaled: dict[str, Any] = {f.name: times * x for f in fields(Summary) if isinstance(x := getattr(s, f.name), float)}
+        scaled: dict[str, Any] = {
+            f.name: times * x for f in fields(Summary) if isinstance(x := getattr(s, f.name), float)
+        }
         return StatesLaw(replace(s, **scaled | {"sum_excess": excess}))
     return None
 

@@ -368,7 +368,11 @@ def _frozen(sums: FloatArray) -> FloatArray:
 
 
 def _label(key: Hashable) -> str:
-    return " / ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    """Write a key; a whole number has no decimals, since pandas turns 2021 into 2021.0 where others are missing."""
+    if isinstance(key, tuple):
+        return " / ".join(map(_label, key))
+    whole = isinstance(key, float) and key.is_integer() and abs(key) < 1e15
+    return str(int(key)) if isinstance(key, float) and whole else str(key)
 
 
 def _key(value: Any) -> Hashable:

@@ -12,7 +12,7 @@ import numpy as np
 from ._checks.arrays import block
 from ._checks.columns import choice, group_codes
 from ._checks.message import fail, show
-from ._kernels.compiled import available
+from ._kernels.compiled import Sums, available
 from ._kernels.sums import runs
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from .bins import Bins
@@ -33,6 +33,7 @@ __all__ = [
     "by_key",
     "in_order",
     "occurring",
+    "quick_part",
     "sweep",
     "tabulate",
 ]
@@ -116,20 +117,40 @@ def _quick(
     each: Sequence[Split | None] = splits or [None]
     w = None if weight is None else block(weight, rows)
     for split in each:
-        edges = None if split is None else split.edges
-        index = None if split is None or edges is not None else split.before(rows)
-        if split is not None and edges is None and index is None:
+        found = quick_part(predictions, split, rows, w)
+        if found is None:
             return None
-        keys: slice | IndexArray = EVERY
-        size = 1 if split is None else split.size
-        if index is not None:
-            keys, index, size = occurring(index, size)
-        bin_on = "probability" if split is None else split.bin_on
-        sums = predictions.quick_sums(rows, w, keys=size, edges=edges, bin_on=bin_on, index=index)
-        if sums is None:
-            return None
-        out.append(Part(keys, completed(sums.by_key)))
+        out.append(found[0])
     return out
+
+
+def quick_part(
+    predictions: Predictions,
+    split: Split | None,
+    rows: slice,
+    weight: FloatArray | None,
+    *,
+    spectrum: bool = False,
+    nodes: bool = False,
+) -> tuple[Part, Sums] | None:
+    """Sum a block by one split, or all together, by the compiled kernel; None where it does not serve these rows.
+
+    ``nodes`` asks for the nodes of a split by group, too.
+    """
+    edges = None if split is None else split.edges
+    index = None if split is None or edges is not None else split.before(rows)
+    if split is not None and edges is None and index is None:
+        return None
+    keys: slice | IndexArray = EVERY
+    size = 1 if split is None else split.size
+    if index is not None:
+        keys, index, size = occurring(index, size)
+    bin_on = "probability" if split is None else split.bin_on
+    nodes = nodes and split is not None and split.groups
+    sums = predictions.quick_sums(
+        rows, weight, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=spectrum, nodes=nodes
+    )
+    return None if sums is None else (Part(keys, completed(sums.by_key)), sums)
 
 
 def _scored(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> list[Part]:

@@ -16,16 +16,16 @@ from ._sums.clusters import Clusters
 from ._sums.node_table import NodeTable, node_sums
 from ._sums.nodes import Nodes
 from ._sums.pairs import Pairs
-from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
+from ._types import AnyArray, ArrayLike, FloatArray
 from .clustering import Clustered, Clustering, few_pairs
 from .errors import MergeError, ShapeError
 from .families.predictions import Predictions, possible_weight
 from .histogram import Histogram, counted, of_points
 from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
-from .summary import COLUMN, Summary, added_up, completed, summed
+from .summary import COLUMN, Summary, added_up, summed
 from .table import Table
-from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring
+from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring, quick_part
 
 __all__ = ["MAX_KEYS", "Spectrum", "Tally"]
 
@@ -405,23 +405,12 @@ def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weigh
     nodes: Part | None = None
     each: Sequence[Split | None] = splits or [None]
     for split in each:
-        edges = None if split is None else split.edges
-        index = None if split is None or edges is not None else split.before(rows)
-        if split is not None and edges is None and index is None:
+        one = quick_part(predictions, split, rows, None, spectrum=not parts, nodes=True)
+        if one is None:
             return None
-        keys: slice | IndexArray = EVERY
-        size = 1 if split is None else split.size
-        if index is not None:
-            keys, index, size = occurring(index, size)
-        bin_on = "probability" if split is None else split.bin_on
-        groups = split is not None and split.groups
-        sums = predictions.quick_sums(
-            rows, None, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=not parts, nodes=groups
-        )
-        if sums is None:
-            return None
-        parts.append(Part(keys, completed(sums.by_key)))
-        nodes = None if sums.nodes is None else Part(keys, sums.nodes)
+        part, sums = one
+        parts.append(part)
+        nodes = None if sums.nodes is None else Part(part.keys, sums.nodes)
         if found is None:
             assert sums.spectrum is not None
             decimals = predictions.decimals(rows) if sums.certain else 0

@@ -32,7 +32,6 @@ ROOMS = {
     "scored": 2,
     "_sums": 2,
     "summary": 2,
-    "profile": 2,
     "histogram": 2,
     "families": 3,
     "bins": 3,
@@ -81,7 +80,6 @@ FRONT_DOOR = 7
 # Steps inside one room, from the left to the right. They must form no circle.
 SAME_ROOM = {
     ("summary", "scored"),
-    ("profile", "scored"),
     ("histogram", "scored"),
     ("display", "inference"),
     ("display", "reliability"),

@@ -193,7 +193,7 @@ def test_inputs_are_never_changed(call: str, make: Callable[[np.ndarray], np.nda
 
 
 @pytest.mark.parametrize("clip", [None, 0.1])
-def test_scoring_profiling_and_clipping_change_no_input(clip: float | None) -> None:
+def test_scoring_summing_and_clipping_change_no_input(clip: float | None) -> None:
     p, y_prob, logits = DATA["p"].copy(), DATA["P"].copy(), np.array([[0.0, -np.inf, 1.0]] * N)
     before = p.tobytes(), y_prob.tobytes(), logits.tobytes()
     for predictions in (
@@ -202,7 +202,7 @@ def test_scoring_profiling_and_clipping_change_no_input(clip: float | None) -> N
         safecal.categorical(np.zeros(N, dtype=int), logits=logits),
     ):
         predictions.score()
-        predictions.profile()
+        predictions.tally()
         predictions.log_partition(0.5, deriv=3)
     assert (p.tobytes(), y_prob.tobytes(), logits.tobytes()) == before
 

@@ -82,7 +82,6 @@ def test_normal_agrees_with_gaussian() -> None:
         for deriv in range(4):
             expected = theirs.log_partition(beta, deriv=deriv)
             np.testing.assert_allclose(ours.log_partition(beta, deriv=deriv), expected, atol=1e-12)
-    np.testing.assert_allclose(ours.profile().log_likelihood, theirs.profile().log_likelihood)
 
 
 @given(location=st.floats(-100.0, 100.0), scale=st.floats(0.01, 100.0))

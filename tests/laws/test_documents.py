@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import safecal
-from safecal import Bins, Evaluation, Histogram, Interval, Limits, Profile, Summary, Table, Tally, TestResult, Verdict
+from safecal import Bins, Evaluation, Histogram, Interval, Limits, Summary, Table, Tally, TestResult, Verdict
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.clusters import Clusters
 from safecal._sums.nodes import Nodes
@@ -47,22 +47,17 @@ def test_the_schema_is_a_schema() -> None:
 @pytest.mark.parametrize("name", FIRST)
 @examples(25)
 @given(data=st.data())
-def test_summaries_and_profiles_make_the_round_trip(name: str, data: st.DataObject) -> None:
+def test_summaries_make_the_round_trip(name: str, data: st.DataObject) -> None:
     columns = data.draw(rows_of(name))
     w = data.draw(st.none() | weights_of(size(columns)))
     summary = FAMILIES[name].make(columns).summary(w)
     document = _again(summary.to_dict())
     _part("summary").validate(document)
     assert Summary.from_dict(document) == summary
-    if not FAMILIES[name].partition:
-        return
-    profile = FAMILIES[name].make(columns).profile(w)
-    assert Profile.from_dict(_again(profile.to_dict())) == profile
 
 
 def test_empty_sums_make_the_round_trip() -> None:
     assert Summary.from_dict(_again(Summary().to_dict())) == Summary()
-    assert Profile.from_dict(_again(Profile().to_dict())) == Profile()
 
 
 KEYS = st.one_of(
@@ -215,7 +210,6 @@ OBJECTS = {
     "verdict": _EVALUATION.verdict,
     "node_table": safecal.bernoulli([0, 1], [0.3, 0.8]).tally(by=["a", "b"]).group_nodes,
     "too_small": safecal.evaluate([0, 1], [0.3, 0.8], by=["a", "b"]).verdict.too_small,
-    "profile": safecal.bernoulli([0, 1], [0.3, 0.8]).profile(),
     "summary": safecal.bernoulli([0, 1], [0.3, 0.8]).summary(),
     "table": safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9]).bins,
 }
@@ -278,11 +272,9 @@ def test_sums_that_do_not_belong_together_do_not_merge() -> None:
         binary.bins + binary.groups
     with pytest.raises(MergeError, match=r"^tables must have the same bins or the same grouping"):
         binary.bins + safecal.evaluate([0, 1], [0.3, 0.8], bin_on="confidence").bins
-    with pytest.raises(MergeError, match=r"^profiles must stand on the same grid of beta"):
-        OBJECTS["profile"] + Profile(n=1, weight=1.0, betas=(1.0,), sum_log_partition=(0.0,), sum_slope=(0.0,))
 
 
-@pytest.mark.parametrize("kind", ["summary", "profile", "table", "histogram"])
+@pytest.mark.parametrize("kind", ["summary", "table", "histogram"])
 @pytest.mark.parametrize("other", [1, "text", None, [1]])
 def test_sums_add_to_nothing_else(kind: str, other: object) -> None:
     with pytest.raises(TypeError):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import safecal
-from safecal import Predictions, Profile, Summary, Table
+from safecal import Predictions, Summary, Table
 from safecal.tabulate import by_group, tabulate
 
 from .cases import (
@@ -19,7 +19,6 @@ from .cases import (
     FAMILIES,
     FIRST,
     FIRST_CLASSIFIERS,
-    PARTITIONED,
     RTOL,
     STATES,
     TINY,
@@ -132,37 +131,6 @@ def test_tables_of_groups_merge_to_the_table_of_all_rows(name: str, data: st.Dat
         assert_sums(merged[key], scored, None)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.proof if name not in FIRST else ()) for name in PARTITIONED]
-)
-@examples(10)
-@given(data=st.data())
-def test_profiles_of_any_split_order_and_tree_agree(name: str, data: st.DataObject) -> None:
-    columns = data.draw(rows_of(name, most=12))
-    w = _weights(data, size(columns))
-    family = FAMILIES[name]
-    whole = family.make(columns).profile(w)
-    parts = [
-        family.make(take(columns, rows)).profile(None if w is None else w[rows]) for rows in _cut(data, size(columns))
-    ]
-    merged = _merge(data, parts)
-    assert (merged.n, merged.n_impossible, merged.betas) == (whole.n, whole.n_impossible, whole.betas)
-    predictions = family.make(columns)
-    scored = predictions.score()
-    effective = np.where(scored.impossible, 0.0, 1.0 if w is None else w)
-    surprisal = np.where(scored.impossible, 0.0, scored.surprisal)
-    noise = math.fsum(effective * (1.0 + np.abs(scored.entropy)))  # A(1) is 0, up to the rounding of log p
-    for found in (whole, merged):
-        assert abs(found.weight - math.fsum(effective)) <= RTOL * math.fsum(effective)
-        assert abs(found.sum_surprisal - math.fsum(effective * surprisal)) <= RTOL * math.fsum(
-            np.abs(effective * surprisal)
-        )
-        for j in range(0, len(found.betas), 4):
-            for deriv, sums in enumerate((found.sum_log_partition, found.sum_slope)):
-                column = effective * predictions.log_partition(found.betas[j], deriv=deriv)
-                assert abs(sums[j] - math.fsum(column)) <= RTOL * (math.fsum(np.abs(column)) + noise) + TINY
-
-
 @pytest.mark.parametrize("name", FIRST)
 @FEW
 @given(data=st.data())
@@ -176,17 +144,6 @@ def test_the_empty_summary_is_an_identity_on_both_sides_and_sum_works(name: str,
 
 def test_empty_sums_are_identities_of_each_other() -> None:
     assert Summary() + Summary() == Summary()
-    assert Profile() + Profile() == Profile()
-    assert sum([Profile(), Profile()]) == Profile()
-
-
-@pytest.mark.parametrize("name", [name for name in FIRST if name in PARTITIONED])
-@examples(5)
-@given(data=st.data())
-def test_the_empty_profile_is_an_identity_on_both_sides_and_sum_works(name: str, data: st.DataObject) -> None:
-    profile = FAMILIES[name].make(data.draw(rows_of(name, most=5))).profile()
-    assert Profile() + profile == profile == profile + Profile()
-    assert sum([profile]) == profile
 
 
 def test_tables_work_with_sum() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import safecal
 from safecal import errors
 from safecal.monitor import Monitor
 
@@ -15,6 +16,11 @@ def rows(n: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.nda
     rng = np.random.default_rng(seed)
     z = rng.normal(0.0, 2.0, n)
     return (rng.random(n) < special.expit(z)).astype(int), factor * z
+
+
+def _one(monitor: Monitor, n: int, window: str) -> None:
+    y, z = rows(n)
+    monitor.update(y, logits=z, window=window)
 
 
 def test_windows_hold_their_rows_whenever_they_come() -> None:
@@ -55,6 +61,74 @@ def test_old_windows_are_closed() -> None:
     with pytest.raises(errors.OptionError, match="later than 'b'"):
         monitor.update(y, logits=z, window="b")
     assert monitor.summary.n == 40
+
+
+def test_a_window_is_judged_as_its_rows_are() -> None:
+    monitor = Monitor()
+    batches = [rows(700, 2.0, seed) for seed in range(3)]
+    for y, z in batches:
+        monitor.update(y, logits=z, window="monday")
+    _one(monitor, 50, window="tuesday")
+    y, z = (np.concatenate(column) for column in zip(*batches, strict=True))
+    found, wanted = safecal.Evaluation.of(monitor.tally("monday")), safecal.evaluate(y, logits=z, bins=None)
+    assert (found.verdict.decision, found.verdict.reason) == ("UNSAFE", wanted.verdict.reason)
+    for name in ("interval", "temperature"):
+        a, b = getattr(found, name), getattr(wanted, name)
+        assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), rel=1e-9)
+    assert monitor.tally() == monitor.tally("tuesday")
+    assert monitor.tally().summary == monitor.windows()["tuesday"][0]
+
+
+def test_the_last_windows_keep_all_their_sums() -> None:
+    monitor = Monitor(judged_windows=2)
+    for name in ("b", "c", "a", "d", "b"):  # two of them late
+        _one(monitor, 10, window=name)
+    assert [name for name, window in monitor._windows.kept.items() if window.tally is not None] == ["c", "d"]
+    assert monitor.windows()["b"][0].n == 20
+    for window in ("b", "x"):
+        with pytest.raises(errors.OptionError) as caught:
+            monitor.tally(window)
+        assert str(caught.value) == (
+            f"`window` must be one of the last 2, which keep all their sums; got {window!r}.\n\n"
+            "Hint: there are 'c' to 'd'. `judged_windows` keeps more."
+        )
+    with pytest.raises(errors.OptionError, match="there is none yet"):
+        Monitor().tally()
+
+
+def test_tallies_are_written_down_and_merge() -> None:
+    whole, first, second = Monitor(), Monitor(), Monitor()
+    y, z = rows(200)
+    whole.update(y, logits=z, window="a")
+    first.update(y[:90], logits=z[:90], window="a")
+    second.update(y[90:], logits=z[90:], window="a")
+    second.update(y, logits=z, window="b")
+    first.merge(Monitor.from_dict(json.loads(json.dumps(second.to_dict()))))
+    assert first.tally("a").spectrum.moments == pytest.approx(whole.tally("a").spectrum.moments, rel=1e-9, abs=1e-12)
+    assert first.tally("b") == second.tally("b")
+
+
+def test_a_state_without_tallies_is_read_and_goes_on() -> None:
+    monitor = Monitor()
+    _one(monitor, 100, window="a")
+    document = json.loads(json.dumps(monitor.to_dict()))
+    del document["judged_windows"], document["windows"]["judged"], document["windows"]["kept"]["a"]["tally"]
+    again = Monitor.from_dict(document)
+    assert again.windows() == monitor.windows()
+    with pytest.raises(errors.OptionError, match="which keep all their sums"):
+        again.tally("a")
+    for window in ("a", "b"):
+        _one(again, 100, window=window)
+    assert (again.windows()["a"][0].n, again.tally("b").n) == (200, 100)
+
+
+def test_rows_of_another_kind_leave_the_window_as_it_was() -> None:
+    monitor = Monitor()
+    monitor.update([0, 2], [[0.5, 0.3, 0.2], [0.2, 0.1, 0.7]], window="a")
+    before = monitor.to_dict()
+    with pytest.raises(errors.MergeError, match="tallies must be of the same kind"):
+        monitor.update([0, 3], [[0.5, 0.2, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4]], window="a")
+    assert monitor.to_dict() == before
 
 
 def test_shards_must_not_share_batches() -> None:
@@ -105,6 +179,7 @@ def test_a_refusal_leaves_the_monitor_as_it_was() -> None:
         ({"run_length": math.inf}, errors.RangeError),
         ({"form": "page"}, errors.OptionError),
         ({"max_windows": 0}, errors.OptionError),
+        ({"judged_windows": -1}, errors.OptionError),
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, object], error: type[Exception]) -> None:

@@ -15,7 +15,6 @@ from safecal.monitor import Alarm, Monitor
 from safecal.monitor.detector import Detector
 from safecal.monitor.grid import OVER, UNDER, blocks
 from safecal.monitor.process import Process
-from safecal.profile import BETAS
 
 RNG = np.random.default_rng(8)
 
@@ -56,17 +55,13 @@ def test_each_e_value_has_the_mean_one(p: float) -> None:
         np.testing.assert_allclose(p * np.exp(logs[:, 0]) + (1.0 - p) * np.exp(logs[:, 1]), 1.0, rtol=1e-10)
 
 
-def test_the_grid_is_part_of_the_profile() -> None:
-    assert {*OVER, *UNDER} <= set(BETAS)
-
-
-def test_the_process_is_that_of_the_profile() -> None:
+def test_the_process_is_a_mean_of_likelihood_ratios_of_tempered_models() -> None:
     y, z = stream(3000, 1.3)
     monitor = Monitor()
     monitor.update(y, logits=z)
-    profile = safecal.bernoulli(y, logits=z).profile()
-    at = dict(zip(profile.betas, profile.sum_log_partition, strict=True))
-    wanted = special.logsumexp([(1 - b) * profile.sum_surprisal - at[b] for b in OVER]) - math.log(len(OVER))
+    surprisal = safecal.bernoulli(y, logits=z).score().surprisal.sum()
+    tempered = [safecal.bernoulli(y, logits=b * z).score().surprisal.sum() for b in OVER]
+    wanted = special.logsumexp(surprisal - np.array(tempered)) - math.log(len(OVER))
     assert monitor.log_e_value() == pytest.approx(wanted, rel=1e-9)
     assert monitor.e_value() == pytest.approx(math.exp(wanted), rel=1e-6)
 

@@ -11,9 +11,9 @@ from scipy import special, stats
 
 import safecal
 from safecal.inference.results import Interval
-from safecal.inference.tempered import tempered
 from safecal.recalibrate.fitting import effective_rows
 from safecal.recalibrate.temperature import SafeTemperature, Temperature
+from safecal.recalibrate.tempered import tempered
 
 KINDS = [Temperature, SafeTemperature]
 

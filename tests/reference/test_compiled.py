@@ -225,7 +225,7 @@ def test_the_kernel_refuses_what_does_not_fit() -> None:
 
     def call(values: np.ndarray, happened: np.ndarray, out: object, keys: int = 1, **given: np.ndarray | None) -> int:
         rest = (given.get("weight"), given.get("edges"), given.get("index"))
-        return int(compiled._module.binary_sums(3, keys, 8, 0, 0, values, happened, *rest, out, None, 0, 0, None))
+        return int(compiled._module.binary_sums(3, keys, 8, 0, 0, values, happened, *rest, out, None))
 
     with pytest.raises(ValueError, match="happened must hold 3 items of 1 bytes"):
         call(p, y[:2], sums)
@@ -238,7 +238,7 @@ def test_the_kernel_refuses_what_does_not_fit() -> None:
     with pytest.raises((BufferError, ValueError)):
         call(p, y, sums.tobytes())
     with pytest.raises(TypeError):
-        compiled._module.binary_sums(3, 1, 8, 0, 0, None, y, None, None, None, sums, None, 0, 0, None)
+        compiled._module.binary_sums(3, 1, 8, 0, 0, None, y, None, None, None, sums, None)
     assert call(p, y, sums, index=np.array([0, 1, 0])) == -1
     assert call(np.array([0.5, np.nan, 0.5]), y, sums) == -1
     assert call(np.array([0.5, 0.0, 0.0]), y, sums) == 2  # certain, and right

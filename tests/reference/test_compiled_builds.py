@@ -43,13 +43,12 @@ for n in (0, 1, 7, 8, 9, 1023, 1024, 1025, 3001):
                     index = rng.integers(0, keys, n) if kind == "index" else None
                     size = 1 if kind == "none" else keys
                     for weight in (None, rng.random(n)):
-                        sums, cells = np.zeros((size, 13 if weight is None else 20)), np.zeros((545, 2))
+                        sums = np.zeros((size, 13 if weight is None else 20))
                         spectrum = None if weight is not None else np.zeros((450, 2, 2, 4))
-                        given = values, y, weight, edges, index, sums, cells, 8023, 272, spectrum
+                        given = values, y, weight, edges, index, sums, spectrum
                         assert kernel.binary_sums(n, size, values.itemsize, logits, n % 2, *given) == 0
                         assert sums[:, -1].sum() == n
-                        assert abs(cells[:, 0].sum() - (n if weight is None else weight.sum())) < 1e-9
-                        seen.update(sums.tobytes() + cells.tobytes())
+                        seen.update(sums.tobytes())
                         if spectrum is not None:
                             assert spectrum[..., 0].sum() == n
                             seen.update(spectrum.tobytes())
@@ -76,11 +75,11 @@ for n in (0, 1, 3, 4, 1000):
 
 REFUSED = """
 y, sums = np.zeros(2, dtype=np.uint8), np.zeros((1, 13))
-assert kernel.binary_sums(2, 1, 8, 0, 0, np.array([0.5, 1.0]), y, None, None, None, sums, None, 0, 0, None) == 1
+assert kernel.binary_sums(2, 1, 8, 0, 0, np.array([0.5, 1.0]), y, None, None, None, sums, None) == 1
 for values in ([0.5, np.nan], [1e-310, 0.5]):
-    assert kernel.binary_sums(2, 1, 8, 0, 0, np.array(values), y, None, None, None, sums, None, 0, 0, None) == -1
-assert kernel.binary_sums(2, 1, 8, 1, 0, np.array([1.0, np.inf]), y, None, None, None, sums, None, 0, 0, None) == -1
-assert kernel.binary_sums(2, 1, 8, 0, 0, np.full(2, 0.5), y, None, None, np.array([0, 1]), sums, None, 0, 0, None) == -1
+    assert kernel.binary_sums(2, 1, 8, 0, 0, np.array(values), y, None, None, None, sums, None) == -1
+assert kernel.binary_sums(2, 1, 8, 1, 0, np.array([1.0, np.inf]), y, None, None, None, sums, None) == -1
+assert kernel.binary_sums(2, 1, 8, 0, 0, np.full(2, 0.5), y, None, None, np.array([0, 1]), sums, None) == -1
 assert not kernel.sum_by_key(2, 1, np.zeros(2), np.array([0, 1]), np.zeros(1))
 for logits in (0, 1):
     columns, top = np.zeros((7, 1)), np.zeros(1, dtype=np.int64)
@@ -89,7 +88,7 @@ for logits in (0, 1):
         wrong = np.full((1, classes), np.nan)
         assert kernel.class_scores(1, classes, 8, logits, wrong, np.array([1]), columns, top, np.zeros((5, 4, 1)))
 try:
-    kernel.binary_sums(2, 1, 8, 0, 0, np.zeros(3), y, None, None, None, sums, None, 0, 0, None)
+    kernel.binary_sums(2, 1, 8, 0, 0, np.zeros(3), y, None, None, None, sums, None)
 except ValueError:
     print("clean")
 """

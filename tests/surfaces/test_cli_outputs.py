@@ -26,6 +26,7 @@ COLUMNS = ("--y", "y", "--prob", "p")
 NAMED = {
     "evaluate": {"file", "--report", "--plot", "--baseline"},
     "compare": {"a", "b"},
+    "plan": {"file"},
     "recalibrate": {"file", "--save", "--apply", "--out", "--plot"},
     "watch": {"what", "--store", "--report"},
     "demo": {"--report"},

@@ -1,18 +1,7 @@
-"""The report in a real browser: light and dark, wide and narrow, by mouse and by keyboard, with and without script.
+"""The report in a real browser: light and dark, wide and narrow, by mouse and by keyboard, with and without script."""
 
-Two environment variables matter:
-
-``SAFECAL_CHROMIUM``
-    The browser; by default the ``chromium`` on the path.
-``SAFECAL_AXE``
-    The file ``axe.min.js`` of axe-core; by default ``node_modules/axe-core/axe.min.js`` in the repository.
-"""
-
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +9,16 @@ import pytest
 
 from safecal.report import report_html
 
+from .browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
 from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
 
-sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.extra
-
-ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-AXE = Path(os.environ.get("SAFECAL_AXE") or ROOT / "node_modules" / "axe-core" / "axe.min.js")
-QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-QUIET += " --disable-component-update --disable-sync"
 
 Page = Any
 Open = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start the browser once."""
-    if not Path(CHROMIUM).is_file():
-        pytest.skip(f"there is no browser at {CHROMIUM}; set SAFECAL_CHROMIUM")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
-        yield started
-        started.close()
+browser = pytest.fixture(scope="module")(started)
 
 
 @pytest.fixture(scope="module")
@@ -62,25 +37,7 @@ def visit(browser: Any, folder: Path) -> Open:
             path.write_text(report_html(evaluations()[case], **hostile), encoding="utf-8")  # type: ignore[arg-type]
         return path
 
-    @contextmanager
-    def opened(case: str, *, width: int = 1280, **options: Any) -> Iterator[Page]:
-        faults: list[str] = []
-        with browser.new_context(viewport={"width": width, "height": 800}, **options) as context:
-            context.route(re.compile(r"^(?!file:)"), lambda route: route.abort())
-            page = context.new_page()
-            page.on("console", lambda message: faults.append(f"console: {message.text}"))
-            page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-            page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-            page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
-            asked: list[str] = []
-            page.on("request", lambda request: asked.append(request.url))
-            path = write(case)
-            page.goto(path.as_uri())
-            yield page
-            assert faults == []
-            assert asked == [path.as_uri()]
-
-    return opened
+    return lambda case, **options: visited(browser, write(case), **options)
 
 
 def column(table: Any, place: int) -> list[str]:
@@ -103,33 +60,14 @@ def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
         decision = evaluations()[case].verdict.decision
         assert page.title().startswith(f"{decision}: ")
         assert page.locator("h2.decision").inner_text() == decision
-        wide = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        assert wide[0] <= wide[1] == 360
-        # Nothing is cut off, either: what is wider than the page scrolls by itself.
-        stray = page.evaluate(
-            "[...document.body.querySelectorAll('*')].filter(e => !e.closest('.wide, .quiet, .skip, svg') "
-            "&& e.getBoundingClientRect().right > 361).map(e => e.outerHTML.slice(0, 80))"
-        )
-        assert stray == []
-        page.set_viewport_size({"width": 1280, "height": 800})
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-        boxes = [picture.bounding_box() for picture in page.locator("svg[role=img]").all()]
-        assert boxes
-        assert all(box["width"] > 200 and box["height"] > 50 for box in boxes)
+        assert_it_fits(page)
 
 
 @pytest.mark.parametrize("case", ["unsafe", "safe", "undetermined", "gaussian", "hostile"])
 def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
-    if not AXE.is_file():
-        pytest.skip(f"axe-core is not at {AXE}; set SAFECAL_AXE")
+    needs_axe()
     with visit(case) as page:
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => [r.violations, r.passes.length])")
-            bad = [(fault["impact"], fault["id"], [n["html"] for n in fault["nodes"]]) for fault in found[0]]
-            assert bad == [], scheme
-            assert found[1] > 20
+        assert_it_is_accessible(page, 20)
 
 
 # Sorting

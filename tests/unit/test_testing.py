@@ -74,7 +74,6 @@ def test_it_can_be_evaluated_like_any_other() -> None:
     assert result.bins is None
     assert result.groups.keys == (False, True)
     assert result.ecd == pytest.approx(GOOD.score().excess.mean())
-    assert GOOD.profile().n == len(Y)
     assert "geometric" in repr(result)
     with pytest.raises(ValueError, match=r"^`bins` do not exist for geometric predictions"):
         GOOD.evaluate(bins=10)

@@ -1,13 +1,8 @@
-"""The history page in a real browser: light and dark, wide and narrow, printed, and with hostile names.
+"""The history page in a real browser: light and dark, wide and narrow, printed, and with hostile names."""
 
-``SAFECAL_CHROMIUM`` and ``SAFECAL_AXE`` name the browser and axe-core, as in the tests of the report.
-"""
-
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,51 +12,26 @@ from safecal.watch.page import history_page
 
 from .histories import CASES, HOSTILE, SCRIPT, history_of
 
-sync_api = pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.extra
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "surfaces"))
 
-ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-AXE = Path(os.environ.get("SAFECAL_AXE") or ROOT / "node_modules" / "axe-core" / "axe.min.js")
-QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-QUIET += " --disable-component-update --disable-sync"
+from browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
+
+pytestmark = pytest.mark.extra
 
 Open = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start the browser once."""
-    if not Path(CHROMIUM).is_file():
-        pytest.skip(f"there is no browser at {CHROMIUM}; set SAFECAL_CHROMIUM")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
-        yield started
-        started.close()
+browser = pytest.fixture(scope="module")(started)
 
 
 @pytest.fixture
 def visit(browser: Any, tmp_path: Path) -> Open:
     """Return a function that opens a page, with the network off, and holds it to behave."""
 
-    @contextmanager
-    def opened(case: str, *, width: int = 1280, **options: Any) -> Iterator[Any]:
-        faults: list[str] = []
-        asked: list[str] = []
+    def opened(case: str, **options: Any) -> Any:
         path = tmp_path / "history.html"
         path.write_text(history_page(history_of(case), title=SCRIPT if case == "hostile" else None), encoding="utf-8")
-        with browser.new_context(viewport={"width": width, "height": 800}, **options) as context:
-            context.route(re.compile(r"^(?!file:)"), lambda route: route.abort())
-            page = context.new_page()
-            page.on("console", lambda message: faults.append(f"console: {message.text}"))
-            page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-            page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-            page.on("requestfailed", lambda request: faults.append(f"failed: {request.url}"))
-            page.on("request", lambda request: asked.append(request.url))
-            page.goto(path.as_uri())
-            yield page
-            assert faults == []
-            assert asked == [path.as_uri()]
+        return visited(browser, path, **options)
 
     return opened
 
@@ -70,18 +40,7 @@ def visit(browser: Any, tmp_path: Path) -> Open:
 def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
     with visit(case, width=360) as page:
         assert page.title().startswith(f"{page.locator('h2.decision').inner_text()}: ")
-        wide = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        assert wide[0] <= wide[1] == 360
-        stray = page.evaluate(
-            "[...document.body.querySelectorAll('*')].filter(e => !e.closest('.wide, .quiet, .skip, svg') "
-            "&& e.getBoundingClientRect().right > 361).map(e => e.outerHTML.slice(0, 80))"
-        )
-        assert stray == []
-        page.set_viewport_size({"width": 1280, "height": 800})
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-        boxes = [picture.bounding_box() for picture in page.locator("svg[role=img]").all()]
-        assert len(boxes) == (0 if case == "nothing" else 3)
-        assert all(box["width"] > 200 and box["height"] > 50 for box in boxes)
+        assert_it_fits(page, pictures=0 if case == "nothing" else 3)
         # No text sticks out of its picture.
         cut = page.evaluate(
             "[...document.querySelectorAll('svg[role=img]')].flatMap(s => { const a = s.getBoundingClientRect(); "
@@ -94,16 +53,9 @@ def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
-    if not AXE.is_file():
-        pytest.skip(f"axe-core is not at {AXE}; set SAFECAL_AXE")
+    needs_axe()
     with visit(case) as page:
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => [r.violations, r.passes.length])")
-            bad = [(fault["impact"], fault["id"], [n["html"] for n in fault["nodes"]]) for fault in found[0]]
-            assert bad == [], scheme
-            assert found[1] > 15
+        assert_it_is_accessible(page, 15)
 
 
 def test_tables_sort(visit: Open) -> None:

@@ -136,8 +136,6 @@ static void finish(const BinaryRows *rows, BinaryWork *work, int32_t key)
             rows->nodes[(Py_ssize_t)key * AT_NODES + j] = added(work->nodes + ((Py_ssize_t)key * AT_NODES + j) * LANES);
     sums[columns] = (double)work->impossible[key];
     sums[columns + 1] = count;
-    if (rows->cells)
-        rows->cells[2 * rows->side] -= sums[columns]; /* as rows without excess they were counted there */
 }
 
 static int64_t add_all(const BinaryRows *rows, BinaryWork *work)

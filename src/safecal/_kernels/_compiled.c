@@ -37,19 +37,18 @@ static void release(Py_buffer *views, int count)
 
 static PyObject *binary_sums(PyObject *self, PyObject *args)
 {
-    PyObject *values, *happened, *weight, *edges, *index, *sums, *cells, *spectrum, *nodes = Py_None;
-    PyObject *result = NULL;
-    Py_buffer views[9];
+    PyObject *values, *happened, *weight, *edges, *index, *sums, *spectrum, *nodes = Py_None, *result = NULL;
+    Py_buffer views[8];
     Py_ssize_t n, keys, item, columns;
     BinaryRows rows;
     int64_t certain;
     (void)self;
     memset(views, 0, sizeof views);
     memset(&rows, 0, sizeof rows);
-    if (!PyArg_ParseTuple(args, "nnniiOOOOOOOiiO|O", &n, &keys, &item, &rows.logits, &rows.confidence, &values, &happened,
-                          &weight, &edges, &index, &sums, &cells, &rows.zero, &rows.side, &spectrum, &nodes))
+    if (!PyArg_ParseTuple(args, "nnniiOOOOOOO|O", &n, &keys, &item, &rows.logits, &rows.confidence, &values, &happened,
+                          &weight, &edges, &index, &sums, &spectrum, &nodes))
         return NULL;
-    if (n < 0 || keys < 1 || keys > MOST_KEYS || (item != 4 && item != 8) || rows.side < 0) {
+    if (n < 0 || keys < 1 || keys > MOST_KEYS || (item != 4 && item != 8)) {
         PyErr_Format(PyExc_ValueError, "keys must lie between 1 and %d, items must have 4 or 8 bytes", MOST_KEYS);
         return NULL;
     }
@@ -57,21 +56,19 @@ static PyObject *binary_sums(PyObject *self, PyObject *args)
     if (take(values, views, 0, item, n, "values") || take(happened, views + 1, 0, 1, n, "happened") ||
         take_if(edges, views + 2, 0, 8, keys + 1, "edges") || take_if(index, views + 3, 0, 8, n, "index") ||
         take(sums, views + 4, PyBUF_WRITABLE, 8, keys * columns, "sums") ||
-        take_if(cells, views + 5, PyBUF_WRITABLE, 8, 2 * (2 * (Py_ssize_t)rows.side + 1), "cells") ||
-        take_if(weight, views + 6, 0, 8, n, "weight") ||
-        take_if(spectrum, views + 7, PyBUF_WRITABLE, 8, KINDS * MOMENTS, "spectrum") ||
-        take_if(nodes, views + 8, PyBUF_WRITABLE, 8, keys * AT_NODES, "nodes"))
+        take_if(weight, views + 5, 0, 8, n, "weight") ||
+        take_if(spectrum, views + 6, PyBUF_WRITABLE, 8, KINDS * MOMENTS, "spectrum") ||
+        take_if(nodes, views + 7, PyBUF_WRITABLE, 8, keys * AT_NODES, "nodes"))
         goto end;
     rows.values = views[0].buf, rows.happened = views[1].buf, rows.edges = views[2].buf, rows.index = views[3].buf;
-    rows.sums = views[4].buf, rows.cells = views[5].buf, rows.weight = views[6].buf;
-    rows.spectrum = views[7].buf, rows.nodes = views[8].buf;
+    rows.sums = views[4].buf, rows.weight = views[5].buf, rows.spectrum = views[6].buf, rows.nodes = views[7].buf;
     rows.n = n, rows.keys = (int32_t)keys, rows.single = item == 4;
     Py_BEGIN_ALLOW_THREADS
     certain = safecal_add_binary(&rows);
     Py_END_ALLOW_THREADS
     result = certain == -2 ? PyErr_NoMemory() : PyLong_FromLongLong(certain);
 end:
-    release(views, 9);
+    release(views, 8);
     return result;
 }
 
@@ -152,11 +149,11 @@ static PyObject *sum_by_key(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"binary_sums", binary_sums, METH_VARARGS,
-     "binary_sums(n, keys, item, logits, confidence, values, happened, weight, edges, index, sums, cells, zero, side,\n"
-     "            spectrum, nodes=None)\n"
+     "binary_sums(n, keys, item, logits, confidence, values, happened, weight, edges, index, sums, spectrum,\n"
+     "            nodes=None)\n"
      "\nPut the sums of n rows into `sums` (keys, 13), with weights (keys, 20), and unless None into `nodes` (keys, 20),\n"
-     "add to `cells` (2 side + 1, 2) and to `spectrum` (450, 2, 2, 4), and return the number of certain rows. -1 where a row is too near to certainty, or\n"
-     "impossible and weighted; then they hold nothing of use."},
+     "add to `spectrum` (450, 2, 2, 4), and return the number of certain rows. -1 where a row is too near to certainty,\n"
+     "or impossible and weighted; then they hold nothing of use."},
     {"class_scores", class_scores, METH_VARARGS,
      "class_scores(n, classes, item, logits, values, y, columns, top, nodes=None) -> bool\n\n"
      "Score n rows of logits or probabilities, of 4 or 8 bytes each, into `columns` (7, n), `top` (n,) and, unless\n"

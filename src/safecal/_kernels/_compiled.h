@@ -31,11 +31,11 @@ typedef struct {
     const double *weight;    /* of each row; or NULL */
     const double *edges;     /* of uniform bins, of the probability or of the `confidence`; or NULL */
     const int64_t *index;    /* the key of each row; or NULL */
-    double *sums, *cells;    /* (keys, COLUMNS + 2 or WEIGHTED_SUMS + 2), and (2 side + 1, 2) or NULL */
+    double *sums;            /* (keys, COLUMNS + 2 or WEIGHTED_SUMS + 2) */
     double *spectrum;        /* (KINDS, MOMENTS); or NULL */
     double *nodes;           /* (keys, AT_NODES), of rows without weights; or NULL */
     Py_ssize_t n;
-    int32_t keys, zero, side;
+    int32_t keys;
     int single, logits, confidence;
 } BinaryRows;
 
@@ -43,8 +43,8 @@ typedef struct {
    The sign bit is set where the less likely outcome happened, the next bit where the likelier one is the positive. */
 typedef struct {
     double m[CHUNK], L[CHUNK]; /* of a chunk: marked m; the log-odds of the likelier outcome, where they were given */
-    int32_t key[CHUNK], cell[RUN];
-    double run_L[RUN], run_weight[RUN], excess[RUN]; /* of a run */
+    int32_t key[CHUNK];
+    double run_L[RUN], run_weight[RUN]; /* of a run */
     int64_t count[MOST_KEYS], impossible[MOST_KEYS], certain;
     double *total;       /* (keys, WEIGHTED_SUMS, LANES) */
     uint64_t *seen;      /* (keys, 2, LANES): rows that are wrong, rows whose outcome is the positive one */
@@ -63,8 +63,8 @@ int safecal_to_odds(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_
 /* The log-odds of marked rows, up to the next multiple of LANES; 0 where m is 0. */
 void safecal_log_odds(const double *marked, Py_ssize_t n, double *L);
 
-/* Add a run of rows of one key to its sums, to the histogram and to the spectrum; up to the next multiple of LANES, the
-   columns are filled with zeros. */
+/* Add a run of rows of one key to its sums and to the spectrum; up to the next multiple of LANES, the columns are filled
+   with zeros. */
 void safecal_add_run(const BinaryRows *rows, BinaryWork *work, double *m, double *L, double *weight, int32_t n,
                      int32_t key);
 

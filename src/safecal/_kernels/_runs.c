@@ -4,8 +4,7 @@
 #include "_compiled.h"
 #include "_elementary.h"
 
-#define PER_OCTAVE_BITS 49 /* a float shifted by this many bits keeps its exponent and three digits: `histogram.py` */
-#define FLAT 0.015625      /* log-odds below which 1 - 2m loses digits, unless m was given */
+#define FLAT 0.015625 /* log-odds below which 1 - 2m loses digits, unless m was given */
 
 typedef struct {
     double m, M, residual, excess, varentropy, third, predicted;
@@ -27,7 +26,7 @@ INLINE Row row_of(double marked, double L, int logits)
 /* Add a run of at most RUN rows to the sums of its key: m for the confidence, wrong rows for the correct ones, so that
    the zeros that fill its last lanes change nothing. */
 INLINE void add_rows(const double *restrict m, const double *restrict L, Py_ssize_t n, int logits,
-                     double *restrict total, uint64_t *restrict seen, double *restrict excess)
+                     double *restrict total, uint64_t *restrict seen)
 {
     double lanes[SUMS][LANES], some[LANES], none[LANES];
     uint64_t wrong[LANES], observed[LANES];
@@ -53,7 +52,6 @@ INLINE void add_rows(const double *restrict m, const double *restrict L, Py_ssiz
             observed[lane] += row.observed;
             some[lane] += row.m * (1.0 - some[lane]);
             none[lane] *= row.M;
-            excess[i + lane] = e;
         }
     EACH_LANE(lane)
         lanes[5][lane] += minus_log_of(some[lane], none[lane]);
@@ -64,21 +62,19 @@ INLINE void add_rows(const double *restrict m, const double *restrict L, Py_ssiz
         seen[lane] += wrong[lane], seen[LANES + lane] += observed[lane];
 }
 
-FAST static void add_probabilities(const double *m, const double *L, Py_ssize_t n, double *total, uint64_t *seen,
-                                   double *excess)
+FAST static void add_probabilities(const double *m, const double *L, Py_ssize_t n, double *total, uint64_t *seen)
 {
-    add_rows(m, L, n, 0, total, seen, excess);
+    add_rows(m, L, n, 0, total, seen);
 }
 
-FAST static void add_logits(const double *m, const double *L, Py_ssize_t n, double *total, uint64_t *seen,
-                            double *excess)
+FAST static void add_logits(const double *m, const double *L, Py_ssize_t n, double *total, uint64_t *seen)
 {
-    add_rows(m, L, n, 1, total, seen, excess);
+    add_rows(m, L, n, 1, total, seen);
 }
 
 /* The same with a weight for each row, which is 0 in the lanes that are filled. */
 FAST static void add_weighted(const double *restrict m, const double *restrict L, const double *restrict weight,
-                              Py_ssize_t n, double *restrict total, double *restrict excess)
+                              Py_ssize_t n, double *restrict total)
 {
     double lanes[WEIGHTED_SUMS][LANES];
     memset(lanes, 0, sizeof lanes);
@@ -104,33 +100,10 @@ FAST static void add_weighted(const double *restrict m, const double *restrict L
             lanes[15][lane] += w2 * we;
             lanes[16][lane] += w * we2;
             lanes[17][lane] += w2 * row.varentropy;
-            excess[i + lane] = e;
         }
     for (int j = 0; j < WEIGHTED_SUMS; j++)
         EACH_LANE(lane)
             total[j * LANES + lane] += lanes[j][lane];
-}
-
-/* Number the cells of a histogram. */
-FAST static void to_cells(const double *restrict excess, int32_t n, int32_t zero, int32_t side, int32_t *restrict cell)
-{
-    for (int32_t i = 0; i < n; i++) {
-        uint64_t bits = to_bits(excess[i]);
-        int32_t step = (int32_t)((bits & MAGNITUDE) >> PER_OCTAVE_BITS) - zero, back = (int32_t)(bits >> 63);
-        step = step < 0 ? 0 : step > side ? side : step;
-        cell[i] = side + (step ^ -back) + back;
-    }
-}
-
-/* Count rows and their excess in the cells. */
-static void add_cells(const BinaryRows *rows, BinaryWork *work, const double *restrict weight, int32_t n)
-{
-    to_cells(work->excess, n, rows->zero, rows->side, work->cell);
-    for (int32_t i = 0; i < n; i++) {
-        double w = weight ? weight[i] : 1.0, *cell = rows->cells + 2 * work->cell[i];
-        cell[0] += w;
-        cell[1] += w * work->excess[i];
-    }
 }
 
 void safecal_add_run(const BinaryRows *rows, BinaryWork *work, double *m, double *L, double *weight, int32_t n,
@@ -150,14 +123,12 @@ void safecal_add_run(const BinaryRows *rows, BinaryWork *work, double *m, double
         safecal_log_odds(m, n, L);
     }
     if (rows->weight)
-        add_weighted(m, L, weight, n, total, work->excess);
+        add_weighted(m, L, weight, n, total);
     else if (rows->logits)
-        add_logits(m, L, n, total, seen, work->excess);
+        add_logits(m, L, n, total, seen);
     else
-        add_probabilities(m, L, n, total, seen, work->excess);
+        add_probabilities(m, L, n, total, seen);
     work->count[key] += n;
-    if (rows->cells)
-        add_cells(rows, work, rows->weight ? weight : NULL, n);
     if (rows->spectrum)
         safecal_add_spectrum(rows, work, m, L, n);
     if (rows->nodes)

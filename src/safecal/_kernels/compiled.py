@@ -40,10 +40,9 @@ _module = _loaded()
 
 
 class Sums(NamedTuple):
-    """Sums by key, by their names in `Summary`; where they were wanted, by cell of the excess and of the log-odds."""
+    """Sums by key, by their names in `Summary`; where it was wanted, the spectrum."""
 
     by_key: dict[str, FloatArray]
-    by_cell: FloatArray | None  # (cells, 2)
     certain: int  # rows that give one outcome a probability of 0
     spectrum: FloatArray | None = None  # as `cell_moments` gives it
     nodes: FloatArray | None = None  # (keys, 20): by node, R and its derivatives
@@ -74,32 +73,28 @@ def bernoulli_sums(
     edges: FloatArray | None = None,
     confidence: bool = False,
     index: IndexArray | None = None,
-    cells: tuple[int, int] | None = None,
     spectrum: bool = False,
     nodes: bool = False,
 ) -> Sums | None:
     """Sum rows by uniform bins (``edges``), by the number of their key (``index``) or all together.
 
     ``values`` are contiguous floats or doubles, probabilities or log-odds. ``edges`` are those of the probability or of
-    the ``confidence``. ``cells`` are the first exponent and the number of cells on each side, as in `histogram`.
-    ``spectrum`` asks for the moments by cell of the log-odds of rows without weights, the certain ones left out;
-    ``nodes`` for the sums by key of what `node_rows` gives. None where the kernel is not there, or the rows are not the
-    common case.
+    the ``confidence``. ``spectrum`` asks for the moments by cell of the log-odds of rows without weights, the certain
+    ones left out; ``nodes`` for the sums by key of what `node_rows` gives. None where the kernel is not there, or the
+    rows are not the common case.
     """
     if _module is None or keys > MOST_KEYS:
         return None
     names = (*_COLUMNS, *(() if weight is None else _WEIGHTED), "n_impossible", "n")
     sums = np.empty((keys, len(names)))
-    zero, side = (0, 0) if cells is None else cells
-    found = None if cells is None else np.zeros((2 * side + 1, 2))
     moments = np.zeros((CELLS, 2, 2, 4)) if spectrum and weight is None else None
     at_nodes = np.empty((keys, 4 * len(NODES))) if nodes and weight is None else None
     values, outcomes = floats(values), _laid_out(happened, np.bool_).view(np.uint8)
     numbers = None if index is None else _laid_out(index, np.int64)
     weights = None if weight is None else _laid_out(weight, np.float64)
     certain = _module.binary_sums(
-        len(values), keys, values.itemsize, logits, confidence, values, outcomes, weights, edges, numbers, sums, found,
-        zero, side, moments, at_nodes,
+        len(values), keys, values.itemsize, logits, confidence, values, outcomes, weights, edges, numbers, sums,
+        moments, at_nodes,
     )  # fmt: skip
     if certain < 0:
         return None
@@ -107,7 +102,7 @@ def bernoulli_sums(
     if weight is None:
         by_key["weight_impossible"] = by_key["n_impossible"]
         by_key["weight2"] = by_key["weight3"] = by_key["n"] - by_key["n_impossible"]
-    return Sums(by_key, found, certain, moments, at_nodes)
+    return Sums(by_key, certain, moments, at_nodes)
 
 
 def class_scores(

@@ -73,7 +73,6 @@ class Bernoulli(Predictions):
         edges: FloatArray | None = None,
         bin_on: str = "probability",
         index: IndexArray | None = None,
-        cells: tuple[int, int] | None = None,
         spectrum: bool = False,
         nodes: bool = False,
     ) -> Sums | None:
@@ -88,7 +87,6 @@ class Bernoulli(Predictions):
             edges=edges,
             confidence=bin_on == "confidence",
             index=index,
-            cells=cells,
             spectrum=spectrum,
             nodes=nodes,
         )

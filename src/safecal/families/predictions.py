@@ -20,7 +20,6 @@ from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import OptionError, RangeError, UnavailableError
-from ..profile import BETAS, Profile
 from ..scored import Scored
 from ..summary import Summary
 
@@ -228,7 +227,6 @@ class Predictions(ABC):
         edges: FloatArray | None = None,
         bin_on: str = "probability",
         index: IndexArray | None = None,
-        cells: tuple[int, int] | None = None,
         spectrum: bool = False,
         nodes: bool = False,
     ) -> Sums | None:
@@ -248,8 +246,6 @@ class Predictions(ABC):
             What those bins are of; one of ``quick_bins``.
         index : ndarray of shape (rows,), optional
             The number of the key of each row, instead.
-        cells : (int, int), optional
-            The cells of the histogram of the excess, where it is wanted.
         spectrum : bool, default False
             Whether the moments by cell of the log-odds are wanted; for rows without weights.
         nodes : bool, default False
@@ -407,39 +403,6 @@ class Predictions(ABC):
             raise fail(RangeError, "beta", "must be finite", got=show(beta))
         parts = [self._partition(rows)(float(beta))[deriv] for rows in self.row_blocks()]
         return np.concatenate(parts)
-
-    def profile(self, weight: ArrayLike | None = None) -> Profile:
-        """Sum the log-partition function on a fixed grid of inverse temperatures.
-
-        Parameters
-        ----------
-        weight : array-like of shape (n,), optional
-            Weight of each row.
-
-        Returns
-        -------
-        Profile
-            Sums that merge with ``+``.
-        """
-        checked = weights(weight, self.n, self.outcome)
-        total = Profile()
-        for rows in self.row_blocks():
-            scored, w = self.weighted(rows, checked)
-            partition = self._partition(rows)
-            impossible = scored.impossible
-            effective = np.where(impossible, 0.0, 1.0 if w is None else w)
-            surprisal = np.where(impossible, 0.0, partition_surprisal(scored))
-            found = [partition(beta) for beta in BETAS]
-            total += Profile(
-                len(scored),
-                int(impossible.sum()),
-                float(effective.sum()),
-                float(np.dot(effective, surprisal)),
-                BETAS,
-                tuple(float(np.dot(effective, at.value)) for at in found),
-                tuple(float(np.dot(effective, at.mean)) for at in found),
-            )
-        return total
 
     def table(
         self,

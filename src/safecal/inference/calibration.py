@@ -96,14 +96,14 @@ def calibration_test(
     weight = weights(sample_weight, predictions.n, predictions.outcome)
     if cluster is not None or method == "cluster":
         return _by_cluster(predictions, alternative, method, cluster, weight)
-    summary = predictions.summary(sample_weight)
-    known = decided(summary, alternative)
+    if method in ("normal", "pearson3"):
+        return _from_sums(predictions.summary(sample_weight), alternative, method, None, None)
+    tally = Tally.of_checked(predictions, None, weight, None, None)
+    known = decided(tally.summary, alternative)
     if known is not None:
         return known
-    if method in ("normal", "pearson3"):
-        return _from_sums(summary, alternative, method, None, None)
-    found, used, reason = _from_rows(predictions, summary, method, weight, generator(rng))
-    return TestResult(statistic(summary), p_value(found, alternative), alternative, used, reason, summary.n)
+    found, used, reason = _from_rows(predictions, tally, method, weight, generator(rng))
+    return TestResult(statistic(tally.summary), p_value(found, alternative), alternative, used, reason, tally.n)
 
 
 def statistic(s: Summary) -> float:
@@ -179,21 +179,22 @@ def cluster_test(tally: Tally, alternative: str) -> TestResult:
 
 
 def _from_rows(
-    predictions: Predictions, s: Summary, method: str, weight: AnyArray | None, rng: np.random.Generator
+    predictions: Predictions, tally: Tally, method: str, weight: AnyArray | None, rng: np.random.Generator
 ) -> tuple[tuple[float, float], str, str]:
     """Return both tails, the method used and why."""
-    if method == "auto":
-        law = law_of(Tally.of_checked(predictions, None, weight, None, None))
-        if isinstance(law, PointsLaw):
-            return law.tested()
-    why = "as asked"
+    s, why = tally.summary, "as asked"
+    law = law_of(tally)
+    if isinstance(law, PointsLaw) and method == "auto":
+        return law.tested()
+    if isinstance(law, PointsLaw) and method == "saddlepoint":
+        return law.smooth(1.0), method, why
     discrete = predictions.discrete
-    rates = surprise_rates(predictions, 1.0) if discrete else None
-    observed = observed_surprises(predictions, None, weight) if discrete else math.nan
+    rates = surprise_rates(predictions) if discrete else None
+    observed = observed_surprises(predictions, weight) if discrete else math.nan
     if method in ("auto", "exact"):
         found = None
         if discrete:
-            found = exact_tails(predictions, np.ones(predictions.n, dtype=bool), weight, observed)
+            found = exact_tails(predictions, weight, observed)
         elif predictions.family == "gaussian" and weight is None:
             found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
         if found is not None:
@@ -222,7 +223,7 @@ def _from_rows(
         return found, "saddlepoint", why if method == "saddlepoint" else reason
     if rates is None:
         raise fail(OptionError, "method", 'cannot be "montecarlo" for these predictions', hint="leave `method` out.")
-    _, drawn = draw_surprises(predictions, rates, 1.0, weight, DRAWS, rng)
+    drawn = draw_surprises(predictions, rates, weight, DRAWS, rng)
     slack = 1e-9 * max(1.0, abs(observed))
     upper = (1 + int((drawn >= observed - slack).sum())) / (DRAWS + 1)
     lower = (1 + int((drawn <= observed + slack).sum())) / (DRAWS + 1)

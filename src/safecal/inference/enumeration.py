@@ -14,16 +14,14 @@ _SETS = 64  # of equal rows, at most
 _ROWS = 1 << 20  # beyond it, listing the distinct predictions costs more than it gives
 
 
-def exact_tails(
-    predictions: Predictions, possible: AnyArray, weight: AnyArray | None, observed: float
-) -> tuple[float, float] | None:
+def exact_tails(predictions: Predictions, weight: AnyArray | None, observed: float) -> tuple[float, float] | None:
     """Return both tails of the weighted sum of ``log p(most likely) - log p(outcome)``.
 
     ``observed`` is that sum; the atom at it is in both tails. None where the sum has too many values to list.
     """
     if predictions.n > _ROWS:
         return None
-    laws = _laws(predictions, possible, weight)
+    laws = _laws(predictions, weight)
     return None if laws is None else _convolved(laws, observed)
 
 
@@ -53,18 +51,15 @@ def _pooled(support: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArr
     return support[starts], np.add.reduceat(mass, starts)
 
 
-def _laws(
-    predictions: Predictions, possible: AnyArray, weight: AnyArray | None
-) -> list[tuple[FloatArray, FloatArray]] | None:
+def _laws(predictions: Predictions, weight: AnyArray | None) -> list[tuple[FloatArray, FloatArray]] | None:
     """Return values and probabilities of the sum over each set of equal rows; None when there are too many sets."""
-    numbers = np.flatnonzero(possible)
-    if len(np.unique(predictions.gaps(numbers[:1000]), axis=0)) > _SETS:
+    if len(np.unique(predictions.gaps(slice(0, 1000)), axis=0)) > _SETS:
         return None  # the usual case, found without a look at all the rows
-    gaps = np.concatenate([predictions.gaps(numbers[i : i + 65_536]) for i in range(0, len(numbers), 65_536)])
+    gaps = np.concatenate([predictions.gaps(rows) for rows in predictions.row_blocks()])
     if gaps.shape[1] > 1 and len(gaps) > 64:
         return None
     if weight is not None:
-        gaps = np.column_stack([np.asarray(weight, dtype=np.float64)[numbers], gaps])
+        gaps = np.column_stack([np.asarray(weight, dtype=np.float64), gaps])
     distinct, count = np.unique(gaps, axis=0, return_counts=True)
     if len(distinct) > _SETS:
         return None

@@ -14,7 +14,7 @@ from scipy import special
 
 from ..errors import UnavailableError
 
-__all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "crossing", "normal_score"]
+__all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "crossing", "fitted", "normal_score", "solve"]
 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
@@ -99,9 +99,7 @@ class Law(ABC):
             return math.nan
         if self.unsurprised:
             return math.inf
-        smallest, largest = self.range
-        root = solve(self, self.seen, smallest, largest)
-        return 0.0 if root <= _EDGE * smallest else math.inf if root >= largest / _EDGE else root
+        return fitted(self.at, self.seen, *self.range)
 
     def ecd(self, beta: float) -> float:
         """Return the ECD of the model if ``p_beta`` is the truth."""
@@ -137,20 +135,26 @@ class Law(ABC):
         return max(score, 0.1) * math.sqrt(at.variance) / slope if slope > 0.0 else 1.0
 
 
-def solve(law: Law, seen: float, low: float, high: float) -> float:
+def fitted(at: Callable[[float], Tilt], seen: float, smallest: float, largest: float) -> float:
+    """Return the beta that a sum asks for; 0 or infinity where that is not within the range."""
+    root = solve(at, seen, smallest, largest)
+    return 0.0 if root <= _EDGE * smallest else math.inf if root >= largest / _EDGE else root
+
+
+def solve(at: Callable[[float], Tilt], seen: float, low: float, high: float) -> float:
     """Find the beta at which a sum is the one expected, by safeguarded Newton steps on log beta; else the end."""
     a, b = math.log(low), math.log(high)
     x = 0.0
     for _ in range(_STEPS):
         try:
-            at = law.one if x == 0.0 else law.at(math.exp(x))
+            here = at(math.exp(x))
         except UnavailableError:  # so flat a law does not exist: the root lies above
             a = x
             x = 0.5 * (a + b)
             continue
-        gap = at.mean - seen
+        gap = here.mean - seen
         a, b = (x, b) if gap > 0.0 else (a, x)
-        slope = math.exp(x) * at.information
+        slope = math.exp(x) * here.information
         step = x + gap / slope if slope > 0.0 else math.inf
         if not a < step < b:
             step = 0.5 * (a + b)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from .._sums.cells import Points
+from .._types import FloatArray
 from .dependence import rarest_half
 from .enumeration import listed_tails
 from .lattice import Lattice
@@ -117,10 +118,9 @@ class PointsLaw(Law):
         return "convolution" if self.few else "saddlepoint"
 
     def tails(self, beta: float) -> Tails:
-        if self.seen <= 0.0:  # the edge of the support: no surprise at all
-            return Tails(1.0, math.exp(-self._rate(beta)))
-        if self.seen >= self._most * (1.0 - 1e-12):  # the other one: nothing else
-            return Tails(math.exp(-self._rate(-beta)), 1.0)
+        edge = self._edge(beta)
+        if edge is not None:
+            return edge
         tilted = self._tilted(beta)
         if self.few and tilted is not None:
             tilt = tilted.t if self.weighted else min(tilted.t, beta - _LEAST * min(beta, 1.0))
@@ -128,8 +128,16 @@ class PointsLaw(Law):
         return self._smooth(beta, tilted)
 
     def smooth(self, beta: float) -> Tails:
-        """Return saddlepoint tails."""
-        return self._smooth(beta, self._tilted(beta))
+        """Return saddlepoint tails; at the edges of the support, where there is no saddlepoint, exact ones."""
+        return self._edge(beta) or self._smooth(beta, self._tilted(beta))
+
+    def _edge(self, beta: float) -> Tails | None:
+        """Return the tails where nothing surprised, or everything; None elsewhere."""
+        if self.seen <= 0.0:
+            return Tails(1.0, math.exp(-self._rate(beta)))
+        if self.seen >= self._most * (1.0 - 1e-12):
+            return Tails(math.exp(-self._rate(-beta)), 1.0)
+        return None
 
     def _smooth(self, beta: float, tilted: _Tilted | None) -> Tails:
         if tilted is None:
@@ -139,6 +147,15 @@ class PointsLaw(Law):
     def _rate(self, beta: float) -> float:
         """Return minus the logarithm of the probability that nothing surprises."""
         return float(self.points.n @ np.logaddexp(0.0, -beta * self.points.L))
+
+    def _change(self, beta: float, other: float | FloatArray) -> float:
+        """Return by how much the rate at beta is larger than at another one; all digits of it where they are close."""
+        L = self.points.L
+        step = (other - beta) * L
+        near = np.abs(step) < 1.0
+        close = np.log1p(special.expit(-other * L) * np.expm1(np.where(near, step, 0.0)))
+        far = np.logaddexp(0.0, -beta * L) - np.logaddexp(0.0, -other * L)
+        return float(self.points.n @ np.where(near, close, far))
 
     @cached_property
     def _most(self) -> float:
@@ -161,30 +178,29 @@ class PointsLaw(Law):
                 middle = 0.5 * (low + high)
                 low, high = (middle, high) if self.at(middle).mean < self.seen else (low, middle)
             return high, self.at(high)
-        beta = solve(self, self.seen, SMALLEST, LARGEST)
+        beta = solve(self.at, self.seen, SMALLEST, LARGEST)
         return beta, self.at(beta)
 
     def _tilted(self, beta: float) -> _Tilted | None:
         """Tilt the law until the sum seen is the one expected; None where no tilt reaches it."""
-        at = self.one if beta == 1.0 else self.at(beta)
         if self.weighted:
-            return self._tilted_by_weight(beta, at)
+            return self._tilted_by_weight(beta, self.at(beta))
         root, best = self._root
         if not best.variance > 0.0:
             return None
-        return _Tilted(beta - root, (beta - root) * self.seen + (at.value - best.value), best.variance, best.third)
+        t = beta - root
+        return _Tilted(t, t * self.seen + self._change(beta, root), best.variance, best.third)
 
     def _tilted_by_weight(self, beta: float, at: Tilt) -> _Tilted | None:
         """Tilt each row by its own weight."""
         L, w, n = self.points.L, self.points.w, self.points.n
         t, low, high = 0.0, -math.inf, math.inf
-        value, mean, variance, third = at.value, at.mean, at.variance, at.third
+        mean, variance, third = at.mean, at.variance, at.third
         scale = math.sqrt(at.variance)
         for _ in range(60):
             gap = self.seen - mean
             if abs(gap) <= 1e-10 * scale:
-                drop = t * self.seen - (value - self._rate(beta) if t else 0.0)
-                return _Tilted(t, drop, variance, third)
+                return _Tilted(t, t * self.seen + self._change(beta, beta - t * w), variance, third)
             low, high = (t, high) if gap > 0.0 else (low, t)
             step = t + gap / variance if variance > 0.0 else math.copysign(math.inf, gap)
             reach = 4.0 * (abs(beta) + abs(t))
@@ -194,7 +210,6 @@ class PointsLaw(Law):
             q = special.expit(-b * L)
             m = L * q
             v = m * (L * (1.0 - q))
-            value = float(n @ np.logaddexp(0.0, -b * L))
             mean, variance = float((n * w) @ m), float((n * w * w) @ v)
             third = float((n * w**3) @ (v * (L * (1.0 - 2.0 * q))))
             if variance < 1e-12 * scale * scale:

@@ -13,14 +13,9 @@ from ..families.predictions import Predictions
 __all__ = ["draw_surprises", "expected_surprises", "observed_surprises", "surprise_rates"]
 
 
-def surprise_rates(predictions: Predictions, beta: float) -> FloatArray:
-    """Return ``-log p_beta(most likely outcome)`` of each row."""
-    parts = []
-    for rows in predictions.row_blocks():
-        gaps = predictions.gaps(rows)
-        with np.errstate(over="ignore"):
-            others = np.exp(-beta * gaps).sum(axis=1)
-        parts.append(np.log1p(np.maximum(others, 0.0)))
+def surprise_rates(predictions: Predictions) -> FloatArray:
+    """Return ``-log p(most likely outcome)`` of each row."""
+    parts = [np.log1p(np.exp(-predictions.gaps(rows)).sum(axis=1)) for rows in predictions.row_blocks()]
     return np.concatenate(parts)
 
 
@@ -29,8 +24,8 @@ def expected_surprises(rates: FloatArray) -> float:
     return float(-np.expm1(-rates).sum())
 
 
-def observed_surprises(predictions: Predictions, possible: AnyArray | None, weight: AnyArray | None) -> float:
-    """Return the weighted sum of ``log p(most likely) - log p(outcome)`` over the possible rows."""
+def observed_surprises(predictions: Predictions, weight: AnyArray | None) -> float:
+    """Return the weighted sum of ``log p(most likely) - log p(outcome)``."""
     total = 0.0
     for rows in predictions.row_blocks():
         scored, w = predictions.weighted(rows, weight)
@@ -39,21 +34,14 @@ def observed_surprises(predictions: Predictions, possible: AnyArray | None, weig
         assert scored.correct is not None
         gap = np.where(scored.correct, 0.0, scored.surprisal + np.log(scored.confidence))
         gap = np.where(gap > 1e-12 * scored.surprisal, gap, 0.0)  # exactly 0 without a surprise, whatever the rounding
-        if possible is not None:
-            gap = np.where(possible[rows], gap, 0.0)
         total += float(gap.sum() if w is None else np.dot(w, gap))
     return total
 
 
 def draw_surprises(
-    predictions: Predictions,
-    rates: FloatArray,
-    beta: float,
-    weight: AnyArray | None,
-    draws: int,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Draw the sum of ``log p(most likely) - log p(outcome)`` under ``p_beta``, ``draws`` times, plain and weighted."""
+    predictions: Predictions, rates: FloatArray, weight: AnyArray | None, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draw the weighted sum of ``log p(most likely) - log p(outcome)``, ``draws`` times."""
     edges = np.concatenate([[0.0], np.cumsum(rates)])
     number = rng.poisson(edges[-1], draws)
     draw: IndexArray = np.repeat(np.arange(draws), number)
@@ -61,16 +49,14 @@ def draw_surprises(
     row = np.minimum(row, predictions.n - 1)
     first = np.unique(draw * predictions.n + row)  # a row surprises once, however many points fall on it
     draw, row = first // predictions.n, first % predictions.n
-    sizes = _sizes(predictions, row, beta, rng)
-    plain: FloatArray = np.bincount(draw, weights=sizes, minlength=draws).astype(np.float64)
-    if weight is None:
-        return plain, plain
-    sizes = sizes * np.asarray(weight, dtype=np.float64)[row]
-    return plain, np.bincount(draw, weights=sizes, minlength=draws).astype(np.float64)
+    sizes = _sizes(predictions, row, rng)
+    if weight is not None:
+        sizes = sizes * np.asarray(weight, dtype=np.float64)[row]
+    return np.bincount(draw, weights=sizes, minlength=draws).astype(np.float64)
 
 
-def _sizes(predictions: Predictions, row: IndexArray, beta: float, rng: np.random.Generator) -> FloatArray:
-    """Draw how large each surprise is: one of the less likely outcomes, by its tempered probability."""
+def _sizes(predictions: Predictions, row: IndexArray, rng: np.random.Generator) -> FloatArray:
+    """Draw how large each surprise is: one of the less likely outcomes, by its probability."""
     distinct, where = np.unique(row, return_inverse=True)
     out = np.empty(len(row))
     u = rng.random(len(row))
@@ -78,8 +64,7 @@ def _sizes(predictions: Predictions, row: IndexArray, beta: float, rng: np.rando
     for start in range(0, len(distinct), step):
         gaps = predictions.gaps(distinct[start : start + step])
         mine = np.flatnonzero((where >= start) & (where < start + step))
-        with np.errstate(over="ignore"):
-            cumulative = np.cumsum(np.exp(-beta * gaps), axis=1)
+        cumulative = np.cumsum(np.exp(-gaps), axis=1)
         here = where[mine] - start
         target = u[mine] * cumulative[here, -1]
         pick = (cumulative[here] <= target[:, None]).sum(axis=1)

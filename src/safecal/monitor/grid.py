@@ -17,7 +17,7 @@ from ..scored import Scored
 
 __all__ = ["OVER", "UNDER", "Block", "blocks"]
 
-# Logits that are 1.19 to 16 times too large, or too small. Part of the grid of `Profile`.
+# Logits that are 1.19 to 16 times too large, or too small.
 OVER: tuple[float, ...] = tuple(2.0 ** (-k / 4) for k in (1, 2, 3, 4, 6, 8, 16))
 UNDER: tuple[float, ...] = tuple(2.0 ** (k / 4) for k in (1, 2, 3, 4, 6, 8))
 _ROWS = 16_384

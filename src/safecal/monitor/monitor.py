@@ -17,6 +17,7 @@ from ..families.rows import some_rows
 from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
 from ..summary import Summary, as_sums
+from ..tally import Tally
 from .alarm import Alarm
 from .detector import FORMS
 from .grid import blocks
@@ -54,6 +55,9 @@ class Monitor:
         ``alpha / 2 / (k (k + 1))``; likewise for ``run_length``.
     max_windows : int, default 366
         Windows that are kept, and take late batches. The sums of older ones are joined.
+    judged_windows : int, default 7
+        The last windows, of which `tally` keeps all sums: tens of kilobytes each in the state. Older ones keep what
+        `windows` shows.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class Monitor:
         form: str = "shiryaev-roberts",
         grouped: bool = False,
         max_windows: int = 366,
+        judged_windows: int = 7,
     ) -> None:
         self.alpha = fraction(alpha, "alpha")
         number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
@@ -89,7 +94,8 @@ class Monitor:
         self.run_length = float(run_length)
         self.form = choice(form, "form", FORMS)
         self.grouped = bool(grouped)
-        self._windows = Windows(whole_number(max_windows, "max_windows", 1))
+        most, judged = whole_number(max_windows, "max_windows", 1), whole_number(judged_windows, "judged_windows", 0)
+        self._windows = Windows(most, judged)
         self._family: str | None = None
         self._total = Stream()
         self._groups: dict[Hashable, Stream] = {}
@@ -188,21 +194,16 @@ class Monitor:
         total = Stream(**{name: getattr(self._total, name) for name in Stream.__slots__})
         groups = dict(self._groups)
         alarms: list[Alarm] = []
-        before = total.summary
-        total.summary = Summary()
         for block in blocks(predictions):
             alarms += total.take(block, self._limits_of(None, groups), None, window)
-        batch_summary = total.summary
-        total.summary = before + batch_summary
         for key, index in parts:
             stream = groups.get(key, Stream())
             groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
             for block in blocks(some_rows(predictions, index)):
                 alarms += stream.take(block, self._limits_of(key, groups), key, window)
-        first = self._total.process.n
-        self._total, self._groups = total, groups
         if window is not None:
-            self._windows.add(window, batch_summary, first, batch)
+            self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)
+        self._total, self._groups = total, groups
         return sorted(alarms, key=lambda alarm: alarm.row)
 
     def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream]) -> Limits:
@@ -368,6 +369,39 @@ class Monitor:
         summary = self._windows.kept[name].summary
         return name, summary, interval_from_sums(summary, level)
 
+    def tally(self, window: str | None = None) -> Tally:
+        """Return all sums of a window, to be judged as any rows are: ``Evaluation.of(monitor.tally("2026-01-03"))``.
+
+        Parameters
+        ----------
+        window : str, optional
+            One of the last ``judged_windows``; by default the last.
+
+        Returns
+        -------
+        Tally
+            Its sums. Unlike the evidence, a verdict of them is for one look.
+
+        Examples
+        --------
+        >>> import safecal
+        >>> from safecal.monitor import Monitor
+        >>> monitor = Monitor()
+        >>> for day in ("monday", "tuesday"):
+        ...     alarms = monitor.update([1, 0, 1], [0.9, 0.2, 0.6], window=day)
+        >>> safecal.Evaluation.of(monitor.tally("monday") + monitor.tally("tuesday")).n
+        6
+        """
+        kept = self._windows.kept
+        name = max(list(kept), default=None) if window is None else window  # a copy, as in `last_window`
+        found = None if name is None or name not in kept else kept[name].tally
+        if found is None:
+            judged = [name for name in sorted(kept) if kept[name].tally is not None]
+            rule = f"must be one of the last {self._windows.judged}, which keep all their sums"
+            have = f"there are {show(judged[0])} to {show(judged[-1])}." if judged else "there is none yet."
+            raise fail(OptionError, "window", rule, got=show(window), hint=f"{have} `judged_windows` keeps more.")
+        return found
+
     def window_of(self, row: int) -> str | None:
         """Return the window in which a row arrived, where it is kept.
 
@@ -397,15 +431,16 @@ class Monitor:
             raise MergeError(f"a monitor merges with a monitor; got {type(other).__name__}.")
         if self._settings() != other._settings() or self._family not in (None, other._family or self._family):
             raise MergeError("monitors must have the same settings and families to merge.")
+        self._windows = self._windows.merged(other._windows)
         self._total = self._total.merged(other._total)
         for key, stream in other._groups.items():
             self._groups[key] = self._groups[key].merged(stream) if key in self._groups else stream
-        self._windows = self._windows.merged(other._windows)
         self._family = self._family or other._family
 
     def _settings(self) -> dict[str, Any]:
         names = ("alpha", "run_length", "form", "grouped")
-        return {name: getattr(self, name) for name in names} | {"max_windows": self._windows.most}
+        windows = {"max_windows": self._windows.most, "judged_windows": self._windows.judged}
+        return {name: getattr(self, name) for name in names} | windows
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as a small JSON document."""

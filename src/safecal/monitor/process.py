@@ -68,11 +68,6 @@ class Process:
             return math.inf if direction == "over-confident" else -math.inf
         return float(mixed(np.array(self.over if direction == "over-confident" else self.under)))
 
-    @property
-    def log_e_value_both(self) -> float:
-        """The logarithm of the mean of both directions' e-values: evidence against calibration, either way."""
-        return float(mixed(np.array([self.log_e_value(direction) for direction in DIRECTIONS])))
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         content = {"n": self.n, "n_impossible": self.n_impossible, "over": list(self.over), "under": list(self.under)}

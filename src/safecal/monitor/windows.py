@@ -1,4 +1,8 @@
-"""ECD by window of time: a summary for each of the last windows, and one for all before them."""
+"""ECD by window of time: sums of each of the last windows, and a summary of all before them.
+
+The last few windows keep all sums of their rows, so that they can be judged as any evaluation is. Those before them
+keep a summary: all sums of a window are tens of kilobytes, and the state is written down after every batch.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +12,7 @@ from .. import documents
 from .._checks.message import fail, show
 from ..errors import OptionError
 from ..summary import Summary
+from ..tally import Tally
 
 __all__ = ["Window", "Windows"]
 
@@ -15,11 +20,15 @@ __all__ = ["Window", "Windows"]
 @final
 @dataclass(slots=True)
 class Window:
-    """The rows of one window: their sums, the number of the first of them to arrive, and the batches that were told."""
+    """The rows of one window: their sums, the number of the first of them to arrive, and the batches that were told.
+
+    ``tally`` is None where the window keeps its summary alone.
+    """
 
     summary: Summary = field(default_factory=Summary)
     first: int = 0
     batches: set[str] = field(default_factory=set)
+    tally: Tally | None = None
 
 
 @final
@@ -27,10 +36,12 @@ class Window:
 class Windows:
     """The last windows by name, in the order of their names, and the sum of those that were closed before.
 
-    A batch may come late, as long as its window is among the last ``most``. A batch with an id counts once.
+    A batch may come late, as long as its window is among the last ``most``. A batch with an id counts once. The last
+    ``judged`` windows keep a tally.
     """
 
     most: int = 366
+    judged: int = 7
     kept: dict[str, Window] = field(default_factory=dict)
     earlier: Summary = field(default_factory=Summary)
     closed: str | None = None  # the last window that was closed
@@ -44,12 +55,24 @@ class Windows:
             )  # fmt: skip
         return batch is None or name not in self.kept or batch not in self.kept[name].batches
 
-    def add(self, name: str, summary: Summary, first: int, batch: str | None) -> None:
-        """Add the rows of a batch to its window; close the first windows where there are too many."""
-        window = self.kept.setdefault(name, Window(first=first))
-        window.summary += summary
+    def add(self, name: str, tally: Tally, first: int, batch: str | None) -> None:
+        """Add the rows of a batch to its window; close the first windows where there are too many.
+
+        Raises MergeError, and adds nothing, where the rows are not of the kind that the window holds.
+        """
+        window = self.kept.get(name, Window(first=first, tally=Tally()))
+        if window.tally is not None:
+            window.tally += tally
+        self.kept[name] = window
+        window.summary += tally.summary
         if batch is not None:
             window.batches.add(batch)
+        self._trim()
+
+    def _trim(self) -> None:
+        """Reduce windows that are not among the last to summaries, and close the first."""
+        for name in sorted(self.kept)[: len(self.kept) - self.judged]:
+            self.kept[name].tally = None
         while len(self.kept) > self.most:
             self.closed = min(self.kept)
             self.earlier += self.kept.pop(self.closed).summary
@@ -61,7 +84,7 @@ class Windows:
 
     def merged(self, other: Self) -> Self:
         """Return the windows of both; batches that both were told would count twice, so none may be."""
-        found = type(self)(max(self.most, other.most), earlier=self.earlier + other.earlier)
+        found = type(self)(self.most, self.judged, earlier=self.earlier + other.earlier)
         found.closed = max((x for x in (self.closed, other.closed) if x is not None), default=None)
         for name in sorted({*self.kept, *other.kept}):
             both = [side.kept[name] for side in (self, other) if name in side.kept]
@@ -72,24 +95,35 @@ class Windows:
                 raise fail(OptionError, "other", "must not hold a batch that this one holds", got=got, hint=hint)
             joined = Window(sum((w.summary for w in both), Summary()), min(w.first for w in both))
             joined.batches.update(*(w.batches for w in both))
+            tallies = [w.tally for w in both if w.tally is not None]
+            joined.tally = sum(tallies, Tally()) if len(tallies) == len(both) else None
             found.kept[name] = joined
+        found._trim()
         return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         kept = {
             name: {"summary": w.summary.to_dict(), "first": w.first, "batches": sorted(w.batches)}
+            | ({} if w.tally is None else {"tally": w.tally.to_dict()})
             for name, w in sorted(self.kept.items())
         }
-        content = {"most": self.most, "kept": kept, "earlier": self.earlier.to_dict(), "closed": self.closed}
+        content = {
+            "most": self.most,
+            "judged": self.judged,
+            "kept": kept,
+            "earlier": self.earlier.to_dict(),
+            "closed": self.closed,
+        }
         return documents.document("windows", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         content = documents.body("windows", document, ("most", "kept", "earlier", "closed"))
-        kept = {
-            name: Window(Summary.from_dict(w["summary"]), w["first"], set(w["batches"]))
-            for name, w in content["kept"].items()
-        }
-        return cls(content["most"], kept, Summary.from_dict(content["earlier"]), content["closed"])
+        kept = {}
+        for name, w in content["kept"].items():
+            tally = Tally.from_dict(w["tally"]) if "tally" in w else None
+            kept[name] = Window(Summary.from_dict(w["summary"]), w["first"], set(w["batches"]), tally)
+        earlier, judged = Summary.from_dict(content["earlier"]), content.get("judged", cls().judged)
+        return cls(content["most"], judged, kept, earlier, content["closed"])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
 from .._types import FloatArray
 from ..evaluation import Evaluation
-from .canvas import OVER, UNDER, axes_on, ink, legend_above, message
-from .display import Display, checked
+from .canvas import OVER, UNDER, ink, legend_above, message
+from .display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,26 +67,10 @@ class ContributionDisplay(Display):
     worst_share: float
     limit: float
     n_impossible: int
-    ax_: Axes = field(init=False)
-    figure_: Any = field(init=False)
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
-        """Draw how the ECD of an evaluation adds up.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of any predictions.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ContributionDisplay
-            The display, drawn.
-        """
-        histogram = checked(evaluation).histogram
+    def _of(cls, evaluation: Evaluation) -> Self:
+        histogram = evaluation.histogram
         counts, sums = np.array(histogram.counts)[::-1], np.array(histogram.sums)[::-1]
         full = counts > 0.0
         weight = counts.sum() or 1.0
@@ -94,30 +78,16 @@ class ContributionDisplay(Display):
         total = np.concatenate([[0.0], np.cumsum(sums[full]) / weight])
         limit = evaluation.verdict.allowed
         worst = histogram.worst_share(_WORST) if evaluation.n >= 1.0 / _WORST else math.nan
-        return cls(share, total, worst, limit, evaluation.summary.n_impossible).plot(ax=ax)
+        return cls(share, total, worst, limit, evaluation.summary.n_impossible)
 
     def __repr__(self) -> str:
         end, top = self.total[-1], self.total.max()
         return f"{type(self).__name__}: ECD {end:+.3g}, up to {top:+.3g} from rows that surprised"
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ContributionDisplay
-            Itself.
-        """
-        self.ax_ = ax = axes_on(ax, (5.8, 4.2))
-        self.figure_ = ax.figure
+    def _draw(self, ax: Axes) -> None:
         if len(self.share) < 2:
             message(ax, "Every outcome was one that the model had called impossible.")
-            return self
+            return
         x, y = 100.0 * self.share, self.total
         top = int(np.argmax(y))
         ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
@@ -143,4 +113,3 @@ class ContributionDisplay(Display):
         ax.set_xlabel("rows, the most surprising first (%)")
         ax.set_ylabel("their part of ECD (nat)")
         legend_above(ax)
-        return self

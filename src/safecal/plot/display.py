@@ -10,6 +10,7 @@ from .._types import ArrayLike
 from ..errors import OptionError
 from ..evaluation import Evaluation
 from ..front_door import evaluate
+from .canvas import axes_on
 from .estimators import estimated
 
 if TYPE_CHECKING:
@@ -30,16 +31,63 @@ def checked(evaluation: Any, name: str = "evaluation") -> Evaluation:
 class Display(ABC):
     """A plot that holds the numbers it draws; made from an evaluation, from predictions or from an estimator."""
 
-    __slots__ = ()
+    __slots__ = ("ax_", "figure_")
+
+    ax_: Axes
+    figure_: Any
 
     @classmethod
     @abstractmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
-        """Draw what an evaluation holds."""
+    def _of(cls, evaluation: Evaluation) -> Self:
+        """Take from an evaluation what is drawn."""
 
     @abstractmethod
+    def _draw(self, ax: Axes) -> None:
+        """Draw on axes."""
+
+    def _size(self) -> tuple[float, float]:
+        """Return the size of a new figure, in inches."""
+        return 5.8, 4.2
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+        """Draw what an evaluation holds.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of any predictions; where it lacks what is drawn, the plot or an error says so.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        Display
+            The display, drawn.
+        """
+        return cls._of(checked(evaluation)).plot(ax=ax)
+
     def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw."""
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        Display
+            Itself.
+        """
+        self._draw(self._on(ax, self._size()))
+        return self
+
+    def _on(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
+        """Keep the axes that were given, or new ones, and return them."""
+        self.ax_ = axes_on(ax, size)
+        self.figure_ = self.ax_.figure
+        return self.ax_
 
     @classmethod
     def from_predictions(

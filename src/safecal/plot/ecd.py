@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -14,8 +14,8 @@ from ..evaluation import Evaluation
 from ..inference.keyed import interval_from_sums
 from ..inference.results import Interval
 from ..table import Table
-from .canvas import OVER, axes_on, direction_label, ink, legend_above, percent
-from .display import Display, checked
+from .canvas import OVER, direction_label, ink, legend_above, percent
+from .display import Display
 from .forest import BEYOND, arrow_out, draw_intervals, linear_range, name_rows, spacing, states
 
 if TYPE_CHECKING:
@@ -83,29 +83,13 @@ class ECDDisplay(Display):
     bin_on: str
     limit: float
     level: float
-    ax_: Axes = field(init=False)
-    figure_: Any = field(init=False)
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
-        """Draw the bins of an evaluation, and all rows; without bins, all rows alone.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of any predictions.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ECDDisplay
-            The display, drawn.
-        """
-        limit = checked(evaluation).verdict.allowed
+    def _of(cls, evaluation: Evaluation) -> Self:
+        limit = evaluation.verdict.allowed
         s, table, level = evaluation.summary, evaluation.bins or Table.of_summaries("", (), ()), evaluation.level
         rows = _rows(table, level)
-        return cls(*rows, evaluation.interval, s.n, s.n_impossible, table.name, limit, level).plot(ax=ax)
+        return cls(*rows, evaluation.interval, s.n, s.n_impossible, table.name, limit, level)
 
     @classmethod
     def from_table(cls, table: Table, *, threshold: float = 0.1, level: float = 0.95, ax: Axes | None = None) -> Self:
@@ -137,22 +121,11 @@ class ECDDisplay(Display):
         rest = f", {beyond} of {len(self.labels)} bins beyond {self.limit:g} nat" if self.labels else ""
         return f"{type(self).__name__}: ECD {self.total.value:+.3g} of {self.n_total} rows{rest}"
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        return 6.2, 1.8 + 0.26 * min(len(self.intervals) + 1, 40)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ECDDisplay
-            Itself.
-        """
+    def _draw(self, ax: Axes) -> None:
         intervals = (*self.intervals, self.total)
-        self.ax_ = ax = axes_on(ax, (6.2, 1.8 + 0.26 * min(len(intervals), 40)))
-        self.figure_ = ax.figure
         limits = (self.limit,) * len(intervals)
         draw_zero(ax, limits)
         together = ", together" if len(self.labels) > 1 else ""
@@ -168,7 +141,6 @@ class ECDDisplay(Display):
             ax.set_ylabel(self.bin_on)
         ax.set_xlabel(direction_label("ECD (nat)"))
         legend_above(ax)
-        return self
 
 
 def _rows(table: Table, level: float) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], tuple[Interval, ...]]:

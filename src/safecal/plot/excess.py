@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -11,8 +11,8 @@ from scipy import special
 
 from .._types import FloatArray
 from ..evaluation import Evaluation
-from .canvas import OVER, axes_on, direction_label, ink, legend_above, message, percent
-from .display import Display, checked
+from .canvas import OVER, direction_label, ink, legend_above, message, percent
+from .display import Display
 from .scales import excess_axis
 
 if TYPE_CHECKING:
@@ -71,26 +71,10 @@ class ExcessDisplay(Display):
     ecd: float
     median: float
     impossible: float
-    ax_: Axes = field(init=False)
-    figure_: Any = field(init=False)
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
-        """Draw the spread of the excess of an evaluation.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of any predictions.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ExcessDisplay
-            The display, drawn.
-        """
-        return spread_of(checked(evaluation)).plot(ax=ax)
+    def _of(cls, evaluation: Evaluation) -> Self:
+        return spread_of(evaluation)
 
     @property
     def surprised(self) -> float:
@@ -102,24 +86,10 @@ class ExcessDisplay(Display):
         rest = f"median {self.median:+.3g}, {100.0 * self.surprised:.3g} % of the rows above 0"
         return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {rest}"
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ExcessDisplay
-            Itself.
-        """
-        self.ax_ = ax = axes_on(ax, (5.8, 4.2))
-        self.figure_ = ax.figure
+    def _draw(self, ax: Axes) -> None:
         if not self.excess.size:
             message(ax, "Every outcome was one that the model had called impossible.")
-            return self
+            return
         ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
         if math.isfinite(self.ecd):
             ax.axvline(self.ecd, color=OVER, lw=1.3, ls="-.", zorder=2, label=f"mean (ECD), {self.ecd:+.3g}")
@@ -134,7 +104,6 @@ class ExcessDisplay(Display):
         ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
         ax.set_ylabel("share of rows with at least that")
         legend_above(ax)
-        return self
 
 
 def spread_of(evaluation: Evaluation) -> ExcessDisplay:

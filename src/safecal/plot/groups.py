@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..front_door import evaluate
 from ..groups import judge_groups
 from ..inference.results import Interval
 from ..table import Table
-from .canvas import axes_on, direction_label, ink, legend_above, shortened
+from .canvas import direction_label, ink, legend_above, shortened
 from .display import Display, checked
 from .ecd import draw_zero, note
 from .forest import BEYOND, draw_intervals, linear_range, name_rows, states
@@ -77,8 +77,6 @@ class GroupsDisplay(Display):
     intervals: tuple[Interval, ...]
     name: str
     limits: tuple[float, ...]
-    ax_: Axes = field(init=False)
-    figure_: Any = field(init=False)
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None, most: int = _MOST) -> Self:
@@ -98,12 +96,16 @@ class GroupsDisplay(Display):
         GroupsDisplay
             The display, drawn.
         """
-        table = checked(evaluation).groups
+        return cls._of(checked(evaluation)).plot(ax=ax, most=most)
+
+    @classmethod
+    def _of(cls, evaluation: Evaluation) -> Self:
+        table = evaluation.groups
         if table is None:
             raise fail(OptionError, "evaluation", "must have groups", hint="evaluate with `by=` a column of groups.")
         judged = judge_groups(table, evaluation.limits, evaluation.tally)
         intervals = [judged.interval(ecd, k) for k, ecd in enumerate(table.ecd.tolist())]
-        return cls._of(table, intervals, judged.limit.tolist()).plot(ax=ax, most=most)
+        return cls._of_table(table, intervals, judged.limit.tolist())
 
     @classmethod
     def from_predictions(
@@ -171,10 +173,10 @@ class GroupsDisplay(Display):
             The display, drawn.
         """
         limit, level = positive(threshold, "threshold"), fraction(level, "level")
-        return cls._of(table, table.intervals(level), [limit] * len(table)).plot(ax=ax, most=most)
+        return cls._of_table(table, table.intervals(level), [limit] * len(table)).plot(ax=ax, most=most)
 
     @classmethod
-    def _of(cls, table: Table, intervals: Sequence[Interval], limits: Sequence[float]) -> Self:
+    def _of_table(cls, table: Table, intervals: Sequence[Interval], limits: Sequence[float]) -> Self:
         order = np.lexsort((-table.n, -table.ecd)).tolist()  # NaN comes last
         n, impossible = table.n.tolist(), table.n_impossible.tolist()
         return cls(
@@ -207,9 +209,12 @@ class GroupsDisplay(Display):
             Itself.
         """
         drawn = min(whole_number(most, "most", 1), len(self.labels))
+        more = drawn < len(self.labels)
+        self._draw(self._on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + more))), drawn)
+        return self
+
+    def _draw(self, ax: Axes, drawn: int = _MOST) -> None:
         more = len(self.labels) - drawn
-        self.ax_ = ax = axes_on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + (more > 0))))
-        self.figure_ = ax.figure
         intervals = self.intervals[:drawn]
         limits = self.limits[:drawn]
         draw_zero(ax, limits)
@@ -226,4 +231,3 @@ class GroupsDisplay(Display):
         ax.set_ylabel(shortened(self.name, _NAME), parse_math=False)
         ax.set_xlabel(direction_label("ECD (nat)"))
         legend_above(ax)
-        return self

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.columns import positive
 from ..course import BEYOND, OTHER, SUSPECTED, Course, Step
 from ..evaluation import Evaluation
 from ..inference.local import Local
-from .canvas import OVER, axes_on, ink, legend_above, message
-from .display import Display, checked
+from .canvas import OVER, ink, legend_above, message
+from .display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,26 +62,10 @@ class LocalDisplay(Display):
     """
 
     course: Course
-    ax_: Axes = field(init=False)
-    figure_: Any = field(init=False)
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
-        """Draw the ranges of an evaluation.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of any predictions; where they have no order, or are all alike, the plot says so.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        LocalDisplay
-            The display, drawn.
-        """
-        return cls(Course.of(checked(evaluation).local, evaluation.limits.local_threshold)).plot(ax=ax)
+    def _of(cls, evaluation: Evaluation) -> Self:
+        return cls(Course.of(evaluation.local, evaluation.limits.local_threshold))
 
     @classmethod
     def from_local(cls, local: Local, *, local_threshold: float = 0.2, ax: Axes | None = None) -> Self:
@@ -110,25 +94,14 @@ class LocalDisplay(Display):
         said = f"{len(c.steps)} ranges, {c.shown} of them beyond the limit; the worst: {c.worst.name}"
         return f"{type(self).__name__}: {said}"
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        return 6.2, 4.2
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        LocalDisplay
-            Itself.
-        """
-        self.ax_ = ax = axes_on(ax, (6.2, 4.2))
-        self.figure_ = ax.figure
+    def _draw(self, ax: Axes) -> None:
         c = self.course
         if c.worst is None:
             message(ax, _NOTHING)
-            return self
+            return
         ax.set_xlim(c.left, c.right)
         ax.set_ylim(c.bottom, c.top + 0.12 * (c.top - c.bottom))  # room for the name of the worst range
         ax.axhline(0.0, color=ink(ax), lw=1.0, zorder=1)
@@ -141,7 +114,6 @@ class LocalDisplay(Display):
         ax.set_xlabel(c.axis)
         ax.set_ylabel("ECD (nat), above 0 over-confident")
         legend_above(ax)
-        return self
 
     def _limits(self, ax: Axes) -> None:
         """Draw the limit of each range; they differ where dimensions do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -14,8 +14,8 @@ from ..band import consistency_band
 from ..errors import OptionError, UnavailableError
 from ..evaluation import Evaluation
 from ..table import Table
-from .canvas import OVER, UNDER, axes_on, brief, ink, legend_above, percent
-from .display import Display, checked
+from .canvas import OVER, UNDER, brief, ink, legend_above, percent
+from .display import Display
 from .ground import HIGHEST, STRIP, draw_ground
 
 if TYPE_CHECKING:
@@ -87,29 +87,13 @@ class ReliabilityDisplay(Display):
     bin_on: str
     top_label: bool
     level: float
-    ax_: Axes = field(init=False)
-    figure_: Any = field(init=False)
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
-        """Draw the bins of an evaluation.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of a classifier, with bins.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, drawn.
-        """
-        table = checked(evaluation).bins
+    def _of(cls, evaluation: Evaluation) -> Self:
+        table = evaluation.bins
         if table is None:
             raise fail(OptionError, "evaluation", "must have bins", hint="evaluate with `bins=10`.")
-        return cls.from_table(table, level=evaluation.level, ax=ax)
+        return cls._of_table(table, evaluation.level)
 
     @classmethod
     def from_table(cls, table: Table, *, level: float = 0.95, ax: Axes | None = None) -> Self:
@@ -129,6 +113,10 @@ class ReliabilityDisplay(Display):
         ReliabilityDisplay
             The display, drawn.
         """
+        return cls._of_table(table, fraction(level, "level")).plot(ax=ax)
+
+    @classmethod
+    def _of_table(cls, table: Table, level: float) -> Self:
         if table.bins is None:
             raise fail(OptionError, "table", "must be one of bins", got="one of groups", hint="use `GroupsDisplay`.")
         if not has_reliability(table):
@@ -137,13 +125,12 @@ class ReliabilityDisplay(Display):
                 "Hint: `ExcessDisplay` shows how the surprise of states and densities is spread."
             )
         predicted = table.predicted
-        band = consistency_band(table.summaries, predicted, fraction(level, "level"))
+        band = consistency_band(table.summaries, predicted, level)
         n = table.n
         edges = np.array(table.bins.edges)
-        made = cls(
+        return cls(
             predicted, table.observed, *band, n, edges, table.overconfident(), table.name, table.top_label, level
         )
-        return made.plot(ax=ax)
 
     @property
     def outside(self) -> BoolArray:
@@ -156,21 +143,10 @@ class ReliabilityDisplay(Display):
         band = f"outside the {percent(self.level)} band"
         return f"{type(self).__name__}: {len(self.n)} bins, {int(self.outside.sum())} of them {band}"
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        return 5.4, 5.8
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Itself.
-        """
-        self.ax_ = ax = axes_on(ax, (5.4, 5.8))
-        self.figure_ = ax.figure
+    def _draw(self, ax: Axes) -> None:
         draw_ground(ax, self.top_label)
         full = ~np.isnan(self.predicted)
         label = f"where {percent(self.level)} of calibrated bins lie"
@@ -182,7 +158,6 @@ class ReliabilityDisplay(Display):
         self._points(ax)
         self._counts(ax)
         legend_above(ax)
-        return self
 
     def _points(self, ax: Axes) -> None:
         outside = self.outside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -12,8 +12,8 @@ from .._types import FloatArray
 from ..evaluation import Evaluation
 from ..inference.law import normal_score as score
 from ..inference.results import Interval
-from .canvas import NEUTRAL, OVER, axes_on, direction_label, ink, legend_above, message, percent
-from .display import Display, checked
+from .canvas import NEUTRAL, OVER, direction_label, ink, legend_above, message, percent
+from .display import Display
 from .scales import temperature_axis, temperature_range
 
 if TYPE_CHECKING:
@@ -68,30 +68,14 @@ class TemperatureDisplay(Display):
     interval: Interval
     distance: float
     max_temperature: float
-    ax_: Axes = field(init=False)
-    figure_: Any = field(init=False)
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
-        """Draw the temperature of an evaluation.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of any predictions; where the temperature does not exist, the plot says why.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        TemperatureDisplay
-            The display, drawn.
-        """
-        bounds, interval = checked(evaluation).bounds, evaluation.temperature
+    def _of(cls, evaluation: Evaluation) -> Self:
+        bounds, interval = evaluation.bounds, evaluation.temperature
         distance = score(0.5 - 0.5 * evaluation.level)
         top = max(_TOP, distance + 0.5)
         low, high = (np.array(side).reshape(-1, 2) for side in bounds.distances(top))
-        return cls(low, high, interval, distance, evaluation.max_temperature).plot(ax=ax)
+        return cls(low, high, interval, distance, evaluation.max_temperature)
 
     def __repr__(self) -> str:
         i = self.interval
@@ -99,24 +83,10 @@ class TemperatureDisplay(Display):
             return f"{type(self).__name__}: none"
         return f"{type(self).__name__}: {i.value:.3g}, {percent(i.level)} interval {i.low:.3g} to {i.high:.3g}"
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        TemperatureDisplay
-            Itself.
-        """
-        self.ax_ = ax = axes_on(ax, (5.8, 4.2))
-        self.figure_ = ax.figure
+    def _draw(self, ax: Axes) -> None:
         if math.isnan(self.interval.value):
             message(ax, f"There is no temperature:\n{self.interval.method.removeprefix('none: ')}.")
-            return self
+            return
         left, right = temperature_range([self.interval], self.max_temperature)
         temperature_axis(ax, left, right)
         draw_limits(ax, self.max_temperature)
@@ -127,7 +97,6 @@ class TemperatureDisplay(Display):
         ax.set_xlabel(direction_label("temperature"))
         ax.set_ylabel("distance (standard deviations)")
         legend_above(ax)
-        return self
 
     def _curve(self, ax: Axes, left: float, right: float) -> None:
         t = self.interval.value

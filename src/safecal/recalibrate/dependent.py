@@ -8,7 +8,7 @@ from .._types import FloatArray, IndexArray
 from ..families.predictions import partition_surprisal
 from ..inference.dependence import ALIKE, Rarity, Sums, rarest_half
 from ..inference.law import normal_score
-from ..inference.tempered import Tempered
+from .tempered import Tempered
 
 __all__ = ["Dependent"]
 

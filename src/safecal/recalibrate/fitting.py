@@ -1,6 +1,6 @@
 """The inverse temperature of some rows, or why they have none.
 
-The maximum of likelihood is that of `inference.tempered`. The safe one is found by tests. With
+The maximum of likelihood is that of `tempered`. The safe one is found by tests. With
 
     g(beta) = E[ E_{p_beta} log p - log p(y) ]
 
@@ -22,9 +22,9 @@ import numpy as np
 from scipy import optimize, special
 
 from ..families.predictions import partition_surprisal
-from ..inference.law import normal_score
-from ..inference.tempered import LARGEST, SMALLEST, Tempered
+from ..inference.law import LARGEST, SMALLEST, normal_score
 from .dependent import Dependent
+from .tempered import Tempered
 
 __all__ = ["FEWEST", "FEWEST_IN_GROUP", "Refusal", "effective_rows", "likeliest", "safe", "unfit"]
 
@@ -86,20 +86,20 @@ def likeliest(rows: Tempered, precision: float, clusters: Dependent | None = Non
     """Return the likeliest beta, unless it is infinite or its logarithm has a larger standard error than wanted."""
     n = rows.predictions.n
     if rows.best is None:
-        needed = max(2 * n, math.ceil(n / (rows.one.information * precision**2)))  # if the model is calibrated
+        needed = max(2 * n, math.ceil(n / (rows.at(1.0).information * precision**2)))  # if the model is calibrated
         return Refusal(
             "the most likely outcome happened in every row: the sharper the likelier, down to T = 0",
             "more rows would show a surprise; `SafeTemperature` finds how sharp these rows allow to be.",
             f"no outcome surprised; needs about {needed}",
         )
-    error = math.sqrt(rows.best.variance) / (rows.best.information * rows.best.beta)
+    error = math.sqrt(rows.best.variance) / (rows.best.information * rows.beta)
     if clusters is not None and math.isfinite(precision):
-        sums, rarity = clusters.at(rows.best.beta)[0]
+        sums, rarity = clusters.at(rows.beta)[0]
         error *= math.sqrt(max(float(sums.above(rarity)[0] / sums.own[0]), 1.0))
     if error > precision:
         needed = math.ceil(n * (error / precision) ** 2)
         return Refusal("the temperature is too uncertain", None, f"needs about {needed}")
-    return rows.best.beta
+    return rows.beta
 
 
 def safe(rows: Tempered, alpha: float, clusters: Dependent | None = None) -> float | Refusal:

@@ -26,10 +26,10 @@ from ..families.predictions import Predictions
 from ..families.rows import some_rows
 from ..inference.bounds import Bounds, inverse
 from ..inference.results import Interval
-from ..inference.tempered import Tempered, tempered
 from ..tally import Tally
 from .dependent import Dependent
 from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, unfit
+from .tempered import Tempered, tempered
 from .tempering import tempered_classes, tempered_spread
 
 __all__ = ["FittedTemperature", "Recalibration"]

@@ -4,10 +4,10 @@ import math
 from typing import final
 
 from .._checks.recalibration import between, yes_or_no
-from ..inference.tempered import Tempered
 from .dependent import Dependent
 from .fitting import PRECISION, Refusal, likeliest, safe
 from .recalibration import Recalibration
+from .tempered import Tempered
 
 __all__ = ["SafeTemperature", "Temperature"]
 

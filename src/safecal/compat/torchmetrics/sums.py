@@ -12,7 +12,7 @@ from ..._sums.nodes import Nodes
 from ..._types import FloatArray
 from ...engines.torch.tensors import block_rows, load_torch
 from ...histogram import CELLS as SPREAD_CELLS
-from ...histogram import QUICK_CELLS, Histogram
+from ...histogram import FIRST, SIDE, Histogram
 from ...ordered import Ordered
 from ...summary import completed
 from .rows import Columns, Gaps, Odds
@@ -150,10 +150,9 @@ def _nodes(gaps: Any, kept: Any) -> Any:
 
 def _spread_cells(torch: Any, excess: Any) -> Any:
     """Number the cells as `Histogram` does: by the exponent and the first three binary digits."""
-    first, side = QUICK_CELLS
     bits = excess.view(torch.int64)
-    step = (((bits & _MAGNITUDE) >> 49) - first).clamp(0, side)
-    return side + torch.where(bits < 0, -step, step)
+    step = (((bits & _MAGNITUDE) >> 49) - FIRST).clamp(0, SIDE)
+    return SIDE + torch.where(bits < 0, -step, step)
 
 
 def _order_cells(columns: Columns) -> tuple[Any, int]:

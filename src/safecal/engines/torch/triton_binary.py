@@ -12,18 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-try:
-    import triton
-    import triton.language as tl
-
-    AVAILABLE = True
-    _jit: Any = triton.jit
-except ImportError:  # torch for the CPU comes without it
-    AVAILABLE = False
-
-    def _jit(function: Any) -> Any:
-        return function
-
+from ._triton import AVAILABLE, jit, tl
 
 __all__ = ["AVAILABLE", "SUMS", "launch_rows", "launch_sums", "programs"]
 
@@ -37,7 +26,7 @@ _PROGRAMS = 4224  # results do not depend on the device
 _LN2 = tl.constexpr(0.6931471805599453) if AVAILABLE else 0.0
 
 
-@_jit
+@jit
 def _log2(x, FAST: tl.constexpr, NORMAL: tl.constexpr):
     # One instruction, where the library's logarithm is a polynomial; two more where x may be subnormal.
     if not FAST:
@@ -49,7 +38,7 @@ def _log2(x, FAST: tl.constexpr, NORMAL: tl.constexpr):
     return tl.inline_asm_elementwise("lg2.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
-@_jit
+@jit
 def _odds(x, LOGITS: tl.constexpr, FAST: tl.constexpr):
     # m, M, L, c, p, whether the positive outcome is the more likely one, whether the other is impossible.
     # Of c = -log M the logarithm keeps too few digits where M is near 1; there its series has them.
@@ -76,7 +65,7 @@ def _odds(x, LOGITS: tl.constexpr, FAST: tl.constexpr):
     return m, M, L, c, p, positive, certain
 
 
-@_jit
+@jit
 def _tile(x, y, LOGITS: tl.constexpr, FAST: tl.constexpr):
     # The columns of some rows. What is no probability, and NaN, makes NaN of them.
     m, M, L, c, p, positive, certain = _odds(x, LOGITS, FAST)
@@ -92,7 +81,7 @@ def _tile(x, y, LOGITS: tl.constexpr, FAST: tl.constexpr):
     )  # fmt: skip
 
 
-@_jit
+@jit
 def _join(a, b):
     return (
         a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5], a[6] + b[6],
@@ -100,12 +89,12 @@ def _join(a, b):
     )  # fmt: skip
 
 
-@_jit
+@jit
 def _lane(a):
     return tl.sum(a, axis=1).to(tl.float64)
 
 
-@_jit
+@jit
 def _add(total, a):
     # Add the rows of each lane to its totals. Of the labels, any bit but the first is wrong.
     wrong = ((a[12] >> 1) != 0).to(tl.int32)
@@ -117,7 +106,7 @@ def _add(total, a):
     )  # fmt: skip
 
 
-@_jit
+@jit
 def _kept(a, keep):
     return (
         tl.where(keep, a[0], 0.0), tl.where(keep, a[1], 0.0), tl.where(keep, a[2], 0.0), tl.where(keep, a[3], 0.0),
@@ -127,7 +116,7 @@ def _kept(a, keep):
     )  # fmt: skip
 
 
-@_jit
+@jit
 def _sums(
     x_ptr, y_ptr, out_ptr, n,
     LOGITS: tl.constexpr, FAST: tl.constexpr,
@@ -159,7 +148,7 @@ def _sums(
         tl.store(out_ptr + program * 13 + column, tl.sum(total[column], axis=0))
 
 
-@_jit
+@jit
 def _rows(x_ptr, y_ptr, out_ptr, n, LOGITS: tl.constexpr, FAST: tl.constexpr, SIZE: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     keep = row < n

@@ -16,18 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-try:
-    import triton
-    import triton.language as tl
-
-    AVAILABLE = True
-    _jit: Any = triton.jit
-except ImportError:  # torch for the CPU comes without it
-    AVAILABLE = False
-
-    def _jit(function: Any) -> Any:
-        return function
-
+from ._triton import AVAILABLE, jit, tl
 
 __all__ = ["AVAILABLE", "COLUMNS", "MORE_COLUMNS", "launch"]
 
@@ -40,13 +29,13 @@ _HELD = 1024  # logits that short rows fill a program with
 _TILES = ((1024, (8, 128, 1)), (1 << 62, (8, 256, 1)))  # of a longer row, up to a length: lines, lanes, warps
 
 
-@_jit
+@jit
 def _gap(z, largest):
     # -inf becomes a gap whose exp is 0, so that 0 * inf does not arise; NaN, also from inf - inf, stays.
     return tl.maximum(z - largest, -10000.0, propagate_nan=tl.PropagateNan.ALL)
 
 
-@_jit
+@jit
 def _exp(d, FAST: tl.constexpr):
     if FAST:  # one instruction: what is below the smallest normal float32 becomes 0
         return tl.inline_asm_elementwise(
@@ -55,7 +44,7 @@ def _exp(d, FAST: tl.constexpr):
     return tl.exp2(d * 1.4426950408889634)
 
 
-@_jit
+@jit
 def _shift(a, T, S1, S2, S3, Q, MORE: tl.constexpr, FAST: tl.constexpr):
     # The sums after the largest logit grew by -a. All terms of a sum have one sign.
     f = _exp(a, FAST)
@@ -66,7 +55,7 @@ def _shift(a, T, S1, S2, S3, Q, MORE: tl.constexpr, FAST: tl.constexpr):
     return f * T, f * (S1 + aT), f * (S2 + a * (2.0 * S1 + aT)), S3, Q
 
 
-@_jit
+@jit
 def _step(z, m, T, S1, S2, S3, Q, C, MORE: tl.constexpr, FAST: tl.constexpr):
     # Add a (lines, lanes) tile to the states of its lanes.
     larger = tl.maximum(m, tl.max(z, axis=0))
@@ -85,7 +74,7 @@ def _step(z, m, T, S1, S2, S3, Q, C, MORE: tl.constexpr, FAST: tl.constexpr):
     return larger, T, S1, S2, S3, Q, C
 
 
-@_jit
+@jit
 def _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, C, MORE: tl.constexpr, FAST: tl.constexpr):
     # `rest` and `square` sum u and u^2 over all but one of the largest.
     nan = float("nan")
@@ -106,7 +95,7 @@ def _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, C, MORE
         tl.store(out_ptr + 7 * n + row, tl.where(d_y == 0.0, tl.where(C == 1.0, 1.0, 2.0), 0.0), mask=keep)
 
 
-@_jit
+@jit
 def _wide(
     z_ptr, y_ptr, out_ptr, n, inner, units, outer_step, inner_step, ignored,
     G: tl.constexpr, LINES: tl.constexpr, LANES: tl.constexpr, MORE: tl.constexpr, FAST: tl.constexpr,
@@ -158,7 +147,7 @@ def _wide(
     _finish(out_ptr, row, n, row < n, fine, d_y, rest, mean, second - mean * mean, k3, square, C, MORE, FAST)
 
 
-@_jit
+@jit
 def _narrow(
     z_ptr, y_ptr, out_ptr, n, inner, units, outer_step, inner_step, ignored,
     G: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, MORE: tl.constexpr, FAST: tl.constexpr,
@@ -191,7 +180,7 @@ def _narrow(
     _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, C, MORE, FAST)
 
 
-@_jit
+@jit
 def _tiny(
     z_ptr, y_ptr, out_ptr, n, inner, outer_step, inner_step, ignored,
     V: tl.constexpr, ROWS: tl.constexpr, MORE: tl.constexpr, FAST: tl.constexpr,
