@@ -237,7 +237,22 @@ class TooSmall:
 
     @classmethod
     def of(cls, groups: Table, judged: JudgedGroups, tally: Tally) -> Self:
-        """Find them; none where nothing is known of groups, because clusters were read from a document."""
+        """Find them among groups that were judged.
+
+        Parameters
+        ----------
+        groups : Table
+            The groups.
+        judged : JudgedGroups
+            What is known of each.
+        tally : Tally
+            All sums.
+
+        Returns
+        -------
+        TooSmall
+            None of them where nothing is known of groups, because clusters were read from a document.
+        """
         if tally.clusters is not None and tally.pairs is None:
             return cls()
         n = groups.n

@@ -374,9 +374,11 @@ class _Swept:
             setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clustering is not None and new.clusters is not None:
             self.clustering.absorb(new.clusters)
-        if new.nodes is not None:
-            if self.nodes is None:
-                self.nodes = np.zeros((len(self.sums[-1]), new.nodes.sums.shape[1]))
+        if first and new.nodes is not None:
+            self.nodes = np.zeros((len(self.sums[-1]), new.nodes.sums.shape[1]))
+        if new.nodes is None:
+            self.nodes = None
+        elif self.nodes is not None:
             self.nodes[new.nodes.keys] += new.nodes.sums
 
 
