@@ -400,7 +400,8 @@ class Evaluation:
 
     def _metrics(self) -> list[Metric]:
         verdict = self.verdict
-        head = inference_rows(verdict.ecd, verdict.temperature, self.test, verdict.mistakes) + cox_rows(self.cox)
+        head = inference_rows(verdict.ecd, verdict.temperature, self.test, verdict.mistakes)
+        head += [] if self.summary.n_impossible else cox_rows(self.cox)  # no shift explains an impossible outcome
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
     def plot(self) -> Any:
