@@ -11,6 +11,8 @@ from . import documents
 from ._checks.columns import weights
 from ._checks.message import fail
 from ._kernels.cells import top_moments
+from ._kernels.order import coarse_confidences, coarse_spreads
+from ._sums.cell_pairs import CellPairs
 from ._sums.cells import Cells, Points, WeightedCells
 from ._sums.clusters import Clusters
 from ._sums.nodes import Nodes
@@ -74,6 +76,9 @@ class Tally:
         To how many decimals predictions were rounded, where some are certain; else 0.
     pairs : Pairs or None
         Sums by cluster and group, where there are both. Documents do not hold them.
+    cell_pairs : CellPairs or None
+        Sums by cluster and coarse cell of the predictions in their order: what ranges are bounded by where rows come in
+        clusters. Documents do not hold them, and there are none beyond a million pairs.
 
     Examples
     --------
@@ -100,6 +105,7 @@ class Tally:
     n_certain: int = 0
     decimals: int = 0
     pairs: Pairs | None = field(default=None, compare=False)
+    cell_pairs: CellPairs | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -189,6 +195,7 @@ class Tally:
             found.certain,
             found.decimals,
             None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
+            None if clustering is None else clustering.cell_pairs(),
         )
 
     @property
@@ -256,6 +263,7 @@ class Tally:
             self.n_certain + other.n_certain,
             max(self.decimals, other.decimals),
             None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
+            None if self.cell_pairs is None or other.cell_pairs is None else self.cell_pairs + other.cell_pairs,
         )
 
     def __radd__(self, other: object) -> Self:
@@ -416,12 +424,15 @@ def _scored(
     clustering: Clustering | None,
 ) -> _Block:
     """Sum a block by its scored rows."""
-    scored, w, (spectrum, near, order) = predictions.scored_with_spectrum(rows, weight)
+    scored, w, (spectrum, near, order, coarse) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     clusters = None
     if clustering is not None:
-        clusters = clustering.summed(scored, w, None if near is None else near(), rows)
+        place = None if coarse is None else coarse()
+        if order is not None:
+            place = coarse_confidences(order) if predictions.discrete else coarse_spreads(order)
+        clusters = clustering.summed(scored, w, None if near is None else near(), rows, place)
     ordered = None
     if order is not None:
         found, index = np.unique(order, return_inverse=True)

@@ -295,6 +295,12 @@ def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> 
         order = [a.keys.index(key) for key in b.keys]
         np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(b.sums)))
     same_pairs(found.tally.pairs, whole.tally.pairs)
+    a, b = found.tally.cell_pairs, whole.tally.cell_pairs
+    assert (a is None) == (b is None) == (whole.tally.clusters is None)
+    if a is not None and b is not None:
+        assert a.classes == b.classes
+        if exactly:  # else the last digit of log-odds may choose another cell
+            same_pairs(a.pairs, b.pairs)
 
 
 def same_pairs(found: Pairs | None, whole: Pairs | None) -> None:

@@ -10,7 +10,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .dependence import BASE, RARE, added_by
 from .keyed import union
 
-__all__ = ["PAIRS", "Gathered", "Pairs"]
+__all__ = ["PAIRS", "Gathered", "PairPart", "Pairs"]
 
 PAIRS = (*BASE, *RARE)
 _WAITING = 1 << 18  # pairs of blocks that are not added up at once
@@ -138,4 +138,9 @@ class Gathered:
 
     def pairs(self, clusters: tuple[Hashable, ...], keys: tuple[Hashable, ...]) -> Pairs:
         """Return the sums of all blocks, with the names of clusters and keys."""
-        return Pairs._in_order(clusters, keys, together(self._parts))
+        return Pairs._in_order(clusters, keys, self.part())
+
+    def part(self) -> PairPart:
+        """Return the sums of all blocks, pairs in order."""
+        self._parts = [together(self._parts)]
+        return self._parts[0]

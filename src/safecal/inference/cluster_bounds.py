@@ -16,7 +16,8 @@ from .._types import FloatArray, IndexArray
 from .dependence import Rarity, Sums
 from .keyed import bent
 
-__all__ = ["Ends", "by_key", "clustered_bounds", "clustered_interval", "null_distance", "of_pairs"]
+__all__ = ["Ends", "by_key", "clustered_bounds", "clustered_interval", "firm_and_weak_ends", "null_distance",
+           "of_pairs"]  # fmt: skip
 
 
 class Ends(NamedTuple):
@@ -54,6 +55,16 @@ def clustered_bounds(
         columns = [by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
         rarity = Rarity.of(np.stack(columns, axis=1), by_key(sums[:, BASE.index("deviation")], key, size))
     return _ends(sums[:, : len(BASE)], key, size, alpha, rarity, 1.0)
+
+
+def firm_and_weak_ends(
+    key: IndexArray, cluster: IndexArray, sums: FloatArray, size: int, alpha: float, weaker: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `clustered_bounds`, and lower bounds missed with the probability ``weaker``."""
+    key, sums = of_pairs(key, cluster, sums)
+    each = np.arange(len(key))
+    low, high = clustered_bounds(key, each, sums, size, alpha)
+    return low, high, clustered_bounds(key, each, sums, size, weaker).low
 
 
 def clustered_interval(sums: FloatArray, alpha: float, rarity: Rarity, times: float = 1.0) -> tuple[float, float]:

@@ -4,6 +4,11 @@ A mean near 0 hides a range far above it. Predictions are put in their order: by
 confidence and within each predicted class (more classes), by spread (states and densities). Ranges are halves,
 quarters, eighths and sixteenths of the rows, and as many that begin half a step later; each is a union of whole cells,
 so that equal predictions never part, and none depends on the outcomes or on the bins of the user.
+
+Where rows come in clusters, ranges are unions of coarse cells, and their bounds those of clusters, by the sums of each
+cluster in each coarse cell. Where a tally has no such sums (it was read from a document, or there were more than a
+million of them), bounds are those of independent rows, as many times wider as the clusters make those of all rows, and
+no lower bound is above 0: a range may then withhold SAFE, and proves nothing.
 """
 
 import math
@@ -15,11 +20,13 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._sums.cell_pairs import CellPairs
 from .._types import FloatArray, IndexArray
 from ..errors import DocumentError, MissingExtraError
 from ..ordered import Order
 from ..summary import COLUMN
 from ..tally import Tally
+from .cluster_bounds import firm_and_weak_ends
 from .keyed import firm_and_weak_bounds
 from .results import Interval
 from .skewed import summary_spread
@@ -27,6 +34,7 @@ from .skewed import summary_spread
 __all__ = ["SHOWN", "SUSPECTED", "Local", "Range", "cuts", "dimensions"]
 
 _HALVINGS = 4  # to sixteenths
+_TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
 _NEAR = 1e-3  # a probability below it may as well be 0, in words
 SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
 _NUMBERS = (
@@ -138,22 +146,27 @@ class Local:
             The ranges, with their bounds.
         """
         error = SHOWN * (1.0 - level)
-        orders = tally.orders
+        orders, pairs = tally.orders, tally.cell_pairs
+        if pairs is not None:
+            orders = [order.coarsened() for order in orders if order.label is None or pairs.classes]
         total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
         pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
         if not pieces:
             return cls("", np.zeros((0, len(_NUMBERS))), error, min_share)
         sums = np.concatenate([_added(order.sums, ends) for order, ends in pieces])
         alpha = error / len(sums)
-        bounds: tuple[FloatArray, ...] = firm_and_weak_bounds(sums, alpha, alpha * SUSPECTED / SHOWN)
+        weaker = alpha * SUSPECTED / SHOWN
         known = _known(sums, orders[0].on, total)
-        if tally.clusters is not None:
+        if pairs is not None:
+            bounds = _clustered(pairs, pieces, alpha, weaker)
+            least = np.fmax(_least(sums), tally.least_excess)
+            impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
+            bounds = tuple(np.where(impossible, math.inf, np.fmax(bound, least)) for bound in bounds)
+        else:
+            bounds = firm_and_weak_bounds(sums, alpha, weaker)
+        if tally.clusters is not None and pairs is None:
             low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
-            bounds = (
-                np.minimum(low, 0.0),
-                high,
-                at_least,
-            )  # how rows depend inside a range is not known: nothing is shown
+            bounds = np.minimum(low, 0.0), high, at_least  # how rows depend inside a range is not known
         labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
         low, high = (np.concatenate(x) for x in zip(*(_ends(order, ends) for order, ends in pieces), strict=True))
         columns = (np.concatenate(labels), low, high, *known, *bounds)
@@ -284,6 +297,32 @@ def _ends(order: Order, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
         return low, high
     first, last = ends[:, 0] == 0, ends[:, 1] == len(order.high)
     return np.where(first & (low < _NEAR), 0.0, low), np.where(last & (high > 1.0 - _NEAR), 1.0, high)
+
+
+def _clustered(
+    pairs: CellPairs, pieces: list[tuple[Order, IndexArray]], alpha: float, weaker: float
+) -> tuple[FloatArray, ...]:
+    """Bound each range by the sums of its clusters, a few ranges at a time; return both bounds, and the weaker one."""
+    found: list[tuple[FloatArray, ...]] = []
+    for order, ends in pieces:
+        here = pairs.of_order(order.label)
+        first, last = order.coarse[ends[:, 0]], order.coarse[ends[:, 1] - 1]
+        held = np.array(
+            [np.count_nonzero((here.cell >= a) & (here.cell <= b)) for a, b in zip(first, last, strict=True)]
+        )
+        batch = (np.cumsum(held) - held) // _TOGETHER
+        for some in (np.flatnonzero(batch == k) for k in np.unique(batch)):
+            rows = [np.flatnonzero((here.cell >= first[k]) & (here.cell <= last[k])) for k in some]
+            key, row = np.repeat(np.arange(len(some)), held[some]), np.concatenate(rows)
+            found.append(firm_and_weak_ends(key, here.cluster[row], here.sums[row], len(some), alpha, weaker))
+    return tuple(np.concatenate(bound) for bound in zip(*found, strict=True))
+
+
+def _least(sums: FloatArray) -> FloatArray:
+    """Return what the ECD of each range cannot be less than; NaN for states and densities."""
+    weight = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(np.isnan(sums[:, COLUMN["sum_confidence"]]), np.nan, -sums[:, COLUMN["sum_entropy"]] / weight)
 
 
 def _dependence(tally: Tally) -> float:
