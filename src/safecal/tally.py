@@ -78,7 +78,7 @@ class Tally:
         Sums by cluster and group, where there are both. Documents do not hold them.
     cell_pairs : CellPairs or None
         Sums by cluster and coarse cell of the predictions in their order: what ranges are bounded by where rows come in
-        clusters. Documents do not hold them, and there are none beyond a million pairs.
+        clusters. Documents do not hold them, and there are none beyond 500 000 pairs.
 
     Examples
     --------

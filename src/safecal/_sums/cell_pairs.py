@@ -13,7 +13,7 @@ from .pairs import Gathered, PairPart, Pairs
 
 __all__ = ["MAX_CELL_PAIRS", "CellPairs", "GatheredCells", "OfOrder"]
 
-MAX_CELL_PAIRS = 1_000_000  # of cluster and coarse cell; each takes 112 bytes
+MAX_CELL_PAIRS = 500_000  # of cluster and coarse cell; each takes 112 bytes
 
 
 class OfOrder(NamedTuple):

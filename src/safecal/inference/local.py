@@ -6,9 +6,10 @@ quarters, eighths and sixteenths of the rows, and as many that begin half a step
 so that equal predictions never part, and none depends on the outcomes or on the bins of the user.
 
 Where rows come in clusters, ranges are unions of coarse cells, and their bounds those of clusters, by the sums of each
-cluster in each coarse cell. Where a tally has no such sums (it was read from a document, or there were more than a
-million of them), bounds are those of independent rows, as many times wider as the clusters make those of all rows, and
-no lower bound is above 0: a range may then withhold SAFE, and proves nothing.
+cluster in each coarse cell. Beyond 500 000 pairs of both, predicted classes are no longer told apart. Where there are
+still more, or a tally was read from a document, which holds no such sums, bounds are those of independent rows, as many
+times wider as the clusters make those of all rows, and no lower bound is above 0: a range may then withhold SAFE, and
+proves nothing.
 """
 
 import math
@@ -21,6 +22,7 @@ import numpy as np
 
 from .. import documents
 from .._sums.cell_pairs import CellPairs
+from .._sums.pairs import PairPart, added_in_order
 from .._types import FloatArray, IndexArray
 from ..errors import DocumentError, MissingExtraError
 from ..ordered import Order
@@ -159,9 +161,8 @@ class Local:
         known = _known(sums, orders[0].on, total)
         if pairs is not None:
             bounds = _clustered(pairs, pieces, alpha, weaker)
-            least = np.fmax(_least(sums), tally.least_excess)
             impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
-            bounds = tuple(np.where(impossible, math.inf, np.fmax(bound, least)) for bound in bounds)
+            bounds = tuple(np.where(impossible, math.inf, np.fmax(bound, tally.least_excess)) for bound in bounds)
         else:
             bounds = firm_and_weak_bounds(sums, alpha, weaker)
         if tally.clusters is not None and pairs is None:
@@ -181,7 +182,7 @@ class Local:
         level = 1.0 - 2.0 * self.error / len(self)
         return Range(
             self.on, None if math.isnan(label) else int(label), low, high, round(n), share, predicted, observed,
-            Interval(ecd, least, most, level, "skewness-corrected t, from cells"), at_least, many,
+            Interval(ecd, least, most, level, "from cells"), at_least, many,
         )  # fmt: skip
 
     def __iter__(self) -> Iterator[Range]:
@@ -205,10 +206,14 @@ class Local:
 
     @property
     def worst(self) -> Range | None:
-        """The range whose ECD has the largest lower bound, in dimensions; None where there are no ranges."""
+        """The range whose ECD has the largest lower bound, in dimensions; None where there are no ranges.
+
+        Where few clusters bound nothing, it is the one with the largest ECD.
+        """
         if not len(self):
             return None
-        return self[int(np.argmax(self.column("ecd_low") / self.column("dimensions")))]
+        value, low = (self.column(name) / self.column("dimensions") for name in ("ecd", "ecd_low"))
+        return self[int(np.lexsort((-np.arange(len(self)), value, low))[-1])]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Local):
@@ -306,23 +311,16 @@ def _clustered(
     found: list[tuple[FloatArray, ...]] = []
     for order, ends in pieces:
         here = pairs.of_order(order.label)
-        first, last = order.coarse[ends[:, 0]], order.coarse[ends[:, 1] - 1]
-        held = np.array(
-            [np.count_nonzero((here.cell >= a) & (here.cell <= b)) for a, b in zip(first, last, strict=True)]
-        )
-        batch = (np.cumsum(held) - held) // _TOGETHER
-        for some in (np.flatnonzero(batch == k) for k in np.unique(batch)):
-            rows = [np.flatnonzero((here.cell >= first[k]) & (here.cell <= last[k])) for k in some]
-            key, row = np.repeat(np.arange(len(some)), held[some]), np.concatenate(rows)
-            found.append(firm_and_weak_ends(key, here.cluster[row], here.sums[row], len(some), alpha, weaker))
+        waiting: list[PairPart] = []
+        for k, (first, last) in enumerate(order.coarse[ends - [0, 1]].tolist(), 1):
+            inside = np.flatnonzero((here.cell >= first) & (here.cell <= last))
+            waiting.append(added_in_order(here.cluster[inside], here.sums.take(inside, axis=0)))
+            if k == len(ends) or sum(len(part.codes) for part in waiting) > _TOGETHER:
+                key = np.repeat(np.arange(len(waiting)), [len(part.codes) for part in waiting])
+                sums = np.concatenate([part.sums for part in waiting])
+                found.append(firm_and_weak_ends(key, sums, len(waiting), alpha, weaker))
+                waiting = []
     return tuple(np.concatenate(bound) for bound in zip(*found, strict=True))
-
-
-def _least(sums: FloatArray) -> FloatArray:
-    """Return what the ECD of each range cannot be less than; NaN for states and densities."""
-    weight = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(np.isnan(sums[:, COLUMN["sum_confidence"]]), np.nan, -sums[:, COLUMN["sum_entropy"]] / weight)
 
 
 def _dependence(tally: Tally) -> float:
