@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import NamedTuple, Self, final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -43,20 +43,20 @@ class CellPairs:
     pairs: Pairs
     classes: bool = True
 
-    @classmethod
-    def of(cls, pairs: Pairs, classes: bool = True) -> Self | None:
+    @staticmethod
+    def of(pairs: Pairs, classes: bool = True) -> "CellPairs | None":
         """Hold pairs, if they are not too many."""
-        found = cls(pairs, classes)
+        found = CellPairs(pairs, classes)
         if len(pairs) > MAX_CELL_PAIRS and classes:
             found = found.without_classes()
         return None if len(found.pairs) > MAX_CELL_PAIRS else found
 
-    def without_classes(self) -> Self:
+    def without_classes(self) -> "CellPairs":
         """Add up the cells of all predicted classes."""
         numbers = _numbers(self.pairs.keys) % COARSE
         used, index = np.unique(numbers, return_inverse=True)
         p = self.pairs
-        return type(self)(Pairs.of(p.clusters, tuple(used.tolist()), p.cluster, index[p.key], p.sums), False)
+        return CellPairs(Pairs.of(p.clusters, tuple(used.tolist()), p.cluster, index[p.key], p.sums), False)
 
     def of_order(self, label: int | None) -> OfOrder:
         """Return the pairs of one predicted class, or of all of them together."""
@@ -67,13 +67,13 @@ class CellPairs:
             return OfOrder(p.cluster[here], number[here], p.sums[here])
         return OfOrder(p.cluster, number % COARSE, p.sums)
 
-    def __add__(self, other: object) -> Self | None:
+    def __add__(self, other: object) -> "CellPairs | None":
         if not isinstance(other, CellPairs):
             return NotImplemented
         a, b = self, other
         if a.classes != b.classes:
-            a, b = a.without_classes(), b.without_classes()
-        return self.of(a.pairs + b.pairs, a.classes)
+            a, b = self.without_classes(), other.without_classes()
+        return CellPairs.of(a.pairs + b.pairs, a.classes)
 
 
 def _numbers(keys: tuple[Hashable, ...]) -> IndexArray:

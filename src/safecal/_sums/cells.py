@@ -155,7 +155,7 @@ class WeightedCells:
     def numbers(L: FloatArray) -> IndexArray:
         """Number the cells of log-odds."""
         bits = np.ascontiguousarray(L, dtype=np.float64).view(np.int64)
-        return np.clip((bits >> (52 - _L_BITS)) - (_L_FIRST - 1), 0, _L_CELLS - 1)
+        return np.asarray(np.clip((bits >> (52 - _L_BITS)) - (_L_FIRST - 1), 0, _L_CELLS - 1), dtype=np.intp)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, WeightedCells):
