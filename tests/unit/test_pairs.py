@@ -170,8 +170,9 @@ def _cells(rows: slice) -> CellPairs | None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_coarse_cells_are_unions_of_cells_and_keep_the_order(weighted: bool) -> None:
-    z = np.concatenate([-(2.0 ** RNG.uniform(-10, 22, 20_000)), [0.0], 2.0 ** RNG.uniform(-10, 22, 20_000)])
-    z = np.sort(np.concatenate([z, *((LOWEST, -LOWEST))]))
+    rng = np.random.default_rng(4)
+    size = np.concatenate([[0.0], LOWEST, 2.0 ** rng.uniform(-10, 22, 20_000)])
+    z = np.sort(np.concatenate([-size, size]))
     L, positive = np.abs(z), z > 0
     cell = WeightedCells.numbers(L) if weighted else cell_numbers(L)
     coarse = coarse_odds(cell, positive, weighted=weighted)
