@@ -16,7 +16,8 @@ from ..._checks.columns import cluster_codes, group_codes, whole_number
 from ..._checks.message import fail
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.order import SPREADS
-from ..._sums.cell_pairs import MAX_CELL_PAIRS, CellPairs
+from ..._sums import cell_pairs
+from ..._sums.cell_pairs import CellPairs
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.clusters import Clusters
 from ..._sums.dependence import added_by
@@ -237,10 +238,8 @@ class Expressed:
             return None
         rows, wanted = pair_columns(self.rows, self.weighted, self.classes)
         rows = cells.coarse_odds(rows, self.weighted) if self.classes else cells.coarse_spread(rows)
-        query = sums_by(rows, ["cluster", "coarse"], wanted).head(MAX_CELL_PAIRS + 1)
+        query = sums_by(rows, ["cluster", "coarse"], wanted).head(cell_pairs.MAX_CELL_PAIRS + 1)
         found = query.collect("pyarrow").to_native()
-        if found.num_rows > MAX_CELL_PAIRS:
-            return None
         clusters, cluster = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
         used, key = np.unique(found.column("coarse").to_numpy().astype(np.intp), return_inverse=True)
         sums = np.stack(self._columns(found, wanted), axis=1)
