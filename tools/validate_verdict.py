@@ -3,8 +3,9 @@
 Draws many data sets from a known truth, evaluates each, and counts SAFE, UNDETERMINED and UNSAFE. Prints a page in
 Markdown; the same seeds give the same page.
 
-    python tools/validate_verdict.py            # the published page, about ten minutes
-    python tools/validate_verdict.py --quick    # a tenth of the repetitions
+    python tools/validate_verdict.py                    # the published page, about fifteen minutes
+    python tools/validate_verdict.py --quick            # a tenth of the repetitions
+    python tools/validate_verdict.py --only clusters    # the table of clusters alone, about five minutes
 """
 
 import argparse
@@ -160,6 +161,81 @@ TRUTHS = (
     *(Truth(f"weights, T = {t:g}", weighted(t), "UNSAFE" if t < 1.5 else "SAFE", FEWER) for t in (1.0, 2.0)),
 )  # fmt: skip
 
+CLUSTERS = {3: 40, 5: 40, 10: 40, 30: 100, 100: 100, 300: 40}  # how many, and how often they are drawn
+ROWS = 50  # of a cluster
+SHAPES = ("equal", "unequal")
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """What is said of true log-odds in clusters, and which decision is wrong."""
+
+    name: str
+    said: Callable[[np.random.Generator, Array], Array]
+    never: str
+
+
+DEPENDENT = (
+    Dependent("calibrated", times(1), "UNSAFE"),
+    Dependent("T = 1.34, within every limit", times(1.34), "UNSAFE"),
+    Dependent("T = 2", times(2), "SAFE"),
+    Dependent("logits × 2 in 30 %, × .45 in the others", mixed, "SAFE"),
+    Dependent("log-odds shifted by 1", lambda rng, z: z + 1.0, "SAFE"),
+)
+
+
+def cluster_sizes(rng: np.random.Generator, clusters: int, shape: str) -> Array:
+    """Return how many rows each cluster has: 50, or 50 on average, most of them in a few clusters."""
+    if shape == "equal":
+        return np.full(clusters, ROWS)
+    drawn = np.exp(rng.normal(0.0, 1.0, clusters))
+    return np.maximum(np.round(ROWS * clusters * drawn / drawn.sum()), 1).astype(int)
+
+
+def dependent_rows(
+    truth: Dependent, rng: np.random.Generator, clusters: int, shape: str, shared: bool
+) -> tuple[safecal.Predictions, Array]:
+    """Draw rows in clusters, independent ones, or such that one shock surprises all rows of a cluster, or none."""
+    codes = np.repeat(np.arange(clusters), cluster_sizes(rng, clusters, shape))
+    z = rng.normal(0.0, 2.0, len(codes))
+    luck = rng.random(clusters)[codes] if shared else rng.random(len(codes))
+    likelier = luck < special.expit(np.abs(z))
+    return safecal.bernoulli((z > 0.0) == likelier, logits=truth.said(rng, z)), codes
+
+
+CLUSTER_HEAD = """
+## Rows in clusters
+
+The same for rows in clusters, with `cluster=`: 50 rows in each, or 50 on average and most of them in a few clusters
+(*unequal*: sizes are log-normal). True log-odds are N(0, 2). Rows of a cluster are independent, or they share one
+shock, which surprises all of them or none. 100 repetitions for 30 and 100 clusters and 40 for the others: a rate of 5 %
+is known to ± 2.2 and 3.4 %.
+
+With few clusters the answer is UNDETERMINED: a shock may not have come yet.
+
+| truth | rows | sizes | """
+
+
+def cluster_lines(truth: Dependent, scale: float) -> list[str]:
+    """Return the lines of one truth: SAFE / UNDETERMINED / UNSAFE in percent, by number of clusters."""
+    lines = []
+    for shared in (False, True):
+        for shape in SHAPES:
+            cells = []
+            for clusters, often in CLUSTERS.items():
+                rng = np.random.default_rng([zlib.crc32(truth.name.encode()), clusters, shared, len(shape)])
+                repetitions = max(round(often * scale), 5)
+                found: Counter[str] = Counter()
+                for _ in range(repetitions):
+                    predictions, codes = dependent_rows(truth, rng, clusters, shape, shared)
+                    found[predictions.evaluate(bins=None, cluster=codes).verdict.decision] += 1
+                cells.append(_cell(found, repetitions, truth.never))
+                print(f"{truth.name}, {clusters} clusters, {shape}: {cells[-1]}", file=sys.stderr, flush=True)
+            kind = "one shock" if shared else "independent"
+            lines.append(f"| {truth.name} | {kind} | {shape} | {' | '.join(cells)} |")
+    return lines
+
+
 HEAD = """# Decisions, validated
 
 How often a model is called SAFE / UNDETERMINED / UNSAFE, in percent, by what is true of it and by the number of rows.
@@ -191,11 +267,14 @@ def line(truth: Truth, scale: float) -> str:
             continue
         width = 20 if "classes" in truth.name and n * int(truth.name.split()[0]) > 10**6 else 1
         repetitions = max(round(REPETITIONS[n] * scale / width), 5)
-        found = decisions(truth, n, repetitions)
-        shares = {name: 100.0 * found[name] / repetitions for name in ("SAFE", "UNDETERMINED", "UNSAFE")}
-        cells.append(" / ".join(_bold(share, name == truth.never) for name, share in shares.items()))
+        cells.append(_cell(decisions(truth, n, repetitions), repetitions, truth.never))
         print(f"{truth.name}, {n} rows: {cells[-1]}", file=sys.stderr, flush=True)
     return f"| {truth.name} | {' | '.join(cells)} |"
+
+
+def _cell(found: Counter[str], repetitions: int, never: str) -> str:
+    shares = {name: 100.0 * found[name] / repetitions for name in ("SAFE", "UNDETERMINED", "UNSAFE")}
+    return " / ".join(_bold(share, name == never) for name, share in shares.items())
 
 
 def _bold(share: float, wrong: bool) -> str:
@@ -207,10 +286,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
     parser.add_argument("--match", default="", help="only truths whose name contains this")
+    parser.add_argument("--only", choices=("rows", "clusters"), help="one of the two tables")
     options = parser.parse_args()
-    lines = [line(truth, 0.1 if options.quick else 1.0) for truth in TRUTHS if options.match in truth.name]
-    sizes = " | ".join(f"{n} rows" for n in SIZES)
-    print(f"{HEAD}{sizes} |\n|---|{'---|' * len(SIZES)}\n" + "\n".join(lines))
+    scale = 0.1 if options.quick else 1.0
+    if options.only != "clusters":
+        lines = [line(truth, scale) for truth in TRUTHS if options.match in truth.name]
+        print(_table(HEAD, [f"{n} rows" for n in SIZES], lines, 1))
+    if options.only != "rows":
+        lines = [x for truth in DEPENDENT if options.match in truth.name for x in cluster_lines(truth, scale)]
+        print(_table(CLUSTER_HEAD, [f"{n} clusters" for n in CLUSTERS], lines, 3))
+
+
+def _table(head: str, names: list[str], lines: list[str], before: int) -> str:
+    return f"{head}{' | '.join(names)} |\n|{'---|' * (before + len(names))}\n" + "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rows that depend on each other, summed block by block: by cluster, and by cluster and group."""
+"""Rows that depend on each other, summed block by block: by cluster, by cluster and group, by cluster and cell."""
 
 from collections.abc import Hashable
 from typing import NamedTuple, final
@@ -7,10 +7,11 @@ import numpy as np
 
 from ._checks.columns import cluster_codes
 from ._checks.message import fail
+from ._sums.cell_pairs import CellPairs, GatheredCells
 from ._sums.clusters import COLUMNS, Clusters
 from ._sums.dependence import Near, added_by, base_columns, near_columns, rare_columns, sharp_sums
 from ._sums.pairs import Gathered, PairPart, Pairs
-from ._types import ArrayLike, FloatArray
+from ._types import ArrayLike, FloatArray, IndexArray
 from .errors import ShapeError
 from .families.predictions import Predictions, possible_weight
 from .scored import Scored
@@ -27,6 +28,7 @@ class Clustered(NamedTuple):
     clusters: Part
     sharp: FloatArray | None
     groups: PairPart | None
+    cells: PairPart | None
 
 
 @final
@@ -39,9 +41,12 @@ class Clustering:
         self._clusters = np.zeros((len(self.keys), COLUMNS))
         self._sharp: FloatArray | None = None
         self._pairs = Gathered(0 if groups is None else groups.size)
+        self._cells = GatheredCells()
 
-    def summed(self, scored: Scored, weight: FloatArray | None, near: Near | None, rows: slice) -> Clustered:
-        """Sum a block of rows."""
+    def summed(
+        self, scored: Scored, weight: FloatArray | None, near: Near | None, rows: slice, coarse: IndexArray | None
+    ) -> Clustered:
+        """Sum a block of rows; ``coarse`` numbers their coarse cells, where predictions have an order."""
         some = possible_weight(scored, weight)
         possible = np.ones(len(scored)) if some is None else some
         base = base_columns(scored, weight, possible)
@@ -49,11 +54,12 @@ class Clustering:
         keys, index, size = occurring(codes, len(self.keys))
         part = Part(keys, added_by(index, size, [*base, *near_columns(scored, near, possible)]))
         sharp = None if near is None or near.rate is None else sharp_sums(near, possible)
+        columns = [*base, *rare_columns(scored, possible)]
         groups = None
         if self._groups is not None:
-            columns = [*base, *rare_columns(scored, possible)]
             groups = self._pairs.of_block(codes, self._groups.index(scored, rows), columns)
-        return Clustered(part, sharp, groups)
+        cells = None if coarse is None else self._cells.of_block(codes, coarse, columns)
+        return Clustered(part, sharp, groups, cells)
 
     def absorb(self, new: Clustered) -> None:
         """Add the sums of a block."""
@@ -62,6 +68,8 @@ class Clustering:
         self._sharp = new.sharp if self._sharp is None or new.sharp is None else self._sharp + new.sharp
         if new.groups is not None:
             refuse_many(self._pairs.absorb(new.groups))
+        if new.cells is not None:
+            self._cells.absorb(new.cells)
 
     def clusters(self) -> Clusters:
         """Return the sums by cluster."""
@@ -70,6 +78,10 @@ class Clustering:
     def pairs(self, keys: tuple[Hashable, ...]) -> Pairs:
         """Return the sums by cluster and group; ``keys`` are the names of the groups."""
         return few_pairs(self._pairs.pairs(self.keys, keys))
+
+    def cell_pairs(self) -> CellPairs | None:
+        """Return the sums by cluster and coarse cell of the predictions; None where there are none, or too many."""
+        return self._cells.pairs(self.keys)
 
 
 def few_pairs(pairs: Pairs) -> Pairs:

@@ -73,8 +73,10 @@ class Step:
     def bounds(self) -> str:
         """What is known of its ECD, in a few words."""
         ecd = self.range.ecd
-        if math.isinf(ecd.low):
+        if ecd.low == math.inf:
             return "infinite"
+        if math.isinf(ecd.high):  # too few clusters
+            return f"above {ecd.low:.2g} nat" if math.isfinite(ecd.low) else "unknown"
         return f"at least {ecd.low:.3g} nat" if self.state == BEYOND else f"{ecd.low:.2g} to {ecd.high:.2g} nat"
 
 
@@ -123,7 +125,11 @@ class Course:
 
         steps = tuple(map(step, finest))
         rank = (BEYOND, SUSPECTED, OTHER).index
-        worst = min(map(step, ranges), key=lambda s: (rank(s.state), -s.range.ecd.low / s.range.dimensions))
+
+        def order(s: Step) -> tuple[float, ...]:
+            return rank(s.state), -s.range.ecd.low / s.range.dimensions, -s.range.ecd.value / s.range.dimensions
+
+        worst = min(map(step, ranges), key=order)
         bottom, top = _heights((*steps, worst))
         edge = _EDGE * (right - left)
         left, right = left - edge, right + edge

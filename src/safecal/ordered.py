@@ -10,7 +10,15 @@ import numpy as np
 from scipy import special
 
 from . import documents
-from ._kernels.order import CONFIDENCES, SPREADS, confidence_ends, spread_ends
+from ._kernels.order import (
+    CONFIDENCES,
+    SPREADS,
+    coarse_confidences,
+    coarse_odds,
+    coarse_spreads,
+    confidence_ends,
+    spread_ends,
+)
 from ._sums.cells import Cells, Points, WeightedCells
 from ._types import AnyArray, FloatArray, IndexArray
 from .errors import DocumentError, MergeError
@@ -27,6 +35,17 @@ class Order(NamedTuple):
     low: FloatArray
     high: FloatArray
     sums: FloatArray
+    coarse: IndexArray  # the number of the coarse cell that each of them is in
+
+    def coarsened(self) -> Order:
+        """Return the coarse cells in their place."""
+        if not len(self.coarse):
+            return self
+        first = np.flatnonzero(np.diff(self.coarse, prepend=-1))
+        last = np.append(first[1:], len(self.coarse)) - 1
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = np.add.reduceat(self.sums, first, axis=0)
+        return self._replace(low=self.low[first], high=self.high[last], sums=sums, coarse=self.coarse[first])
 
 
 @final
@@ -82,12 +101,14 @@ class Ordered:
         total = np.zeros((len(used), len(COLUMN)))
         with np.errstate(invalid="ignore", over="ignore"):
             np.add.at(total, index, self.sums)
-        found = [Order(self.on, None, ends[used], ends[used + 1], total)]
+        coarse = coarse_confidences if self.on == "confidence" else coarse_spreads
+        found = [Order(self.on, None, ends[used], ends[used + 1], total, coarse(used))]
         names = np.unique(label).tolist()
         if len(names) > 1:
             for name in names:
                 here = label == name
-                found.append(Order(self.on, name, ends[cell[here]], ends[cell[here] + 1], self.sums[here]))
+                sums, numbers = self.sums[here], coarse(self.keys[here])
+                found.append(Order(self.on, name, ends[cell[here]], ends[cell[here] + 1], sums, numbers))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,7 +171,10 @@ def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
     below = special.expit(-ends)
     low = np.concatenate([below[1:][::-1], low])[used]
     high = np.concatenate([below[:-1][::-1], high])[used]
-    return Order("probability", None, low, high, sums)
+    above = used >= cells
+    cell = np.where(above, used - cells, cells - 1 - used)
+    coarse = coarse_odds(cell, above, weighted=isinstance(spectrum, WeightedCells))
+    return Order("probability", None, low, high, sums, coarse)
 
 
 def _sums_of_points(points: Points, starts: IndexArray) -> FloatArray:

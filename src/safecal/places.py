@@ -141,6 +141,8 @@ class Place:
             return "something happened there that it had called impossible"
         if self.shown:
             return f"ECD is at least {self.ecd.low:.3g} nat, where {self.limit:.3g} is allowed"
+        if math.isinf(self.ecd.high):  # too few clusters to bound it
+            return f"ECD lies above {self.ecd.low:.3g} nat, and {self.limit:.3g} is allowed"
         return f"ECD lies between {self.ecd.low:.3g} and {self.ecd.high:.3g} nat, and {self.limit:.3g} is allowed"
 
     def _factor(self, t: Interval) -> str:

@@ -11,6 +11,8 @@ from . import documents
 from ._checks.columns import weights
 from ._checks.message import fail
 from ._kernels.cells import top_moments
+from ._kernels.order import coarse_confidences, coarse_spreads
+from ._sums.cell_pairs import CellPairs
 from ._sums.cells import Cells, Points, WeightedCells
 from ._sums.clusters import Clusters
 from ._sums.node_table import NodeTable, node_sums
@@ -78,6 +80,9 @@ class Tally:
     group_nodes : NodeTable or None
         What the temperature of each group needs beside its sums; Gaussian states need nothing. None where there are no
         groups, where the family has no temperature, or where an early document was read.
+    cell_pairs : CellPairs or None
+        Sums by cluster and coarse cell of the predictions in their order: what ranges are bounded by where rows come in
+        clusters. Documents do not hold them, and there are none beyond 500 000 pairs.
 
     Examples
     --------
@@ -105,6 +110,7 @@ class Tally:
     decimals: int = 0
     pairs: Pairs | None = field(default=None, compare=False)
     group_nodes: NodeTable | None = None
+    cell_pairs: CellPairs | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -195,6 +201,7 @@ class Tally:
             found.decimals,
             None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
             None if found.nodes is None else NodeTable(tables[-1].keys, found.nodes, predictions.discrete),
+            None if clustering is None else clustering.cell_pairs(),
         )
 
     @property
@@ -265,6 +272,7 @@ class Tally:
             max(self.decimals, other.decimals),
             None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
             None if self.group_nodes is None or other.group_nodes is None else self.group_nodes + other.group_nodes,
+            None if self.cell_pairs is None or other.cell_pairs is None else self.cell_pairs + other.cell_pairs,
         )
 
     def __radd__(self, other: object) -> Self:
@@ -429,12 +437,15 @@ def _scored(
     clustering: Clustering | None,
 ) -> _Block:
     """Sum a block by its scored rows."""
-    scored, w, (spectrum, near, order, nodes) = predictions.scored_with_spectrum(rows, weight)
+    scored, w, (spectrum, near, order, nodes, coarse) = predictions.scored_with_spectrum(rows, weight)
     parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     clusters = None
     if clustering is not None:
-        clusters = clustering.summed(scored, w, None if near is None else near(), rows)
+        place = None if coarse is None else coarse()
+        if order is not None:
+            place = coarse_confidences(order) if predictions.discrete else coarse_spreads(order)
+        clusters = clustering.summed(scored, w, None if near is None else near(), rows, place)
     ordered = None
     if order is not None:
         found, index = np.unique(order, return_inverse=True)

@@ -16,6 +16,7 @@ import pytest
 
 import safecal
 from safecal import Evaluation, Limits, Predictions, Summary, Table
+from safecal._sums import cell_pairs
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.nodes import Nodes
 from safecal._sums.pairs import Pairs
@@ -304,6 +305,12 @@ def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> 
         order = [a.keys.index(key) for key in b.keys]
         np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(b.sums)))
     same_pairs(found.tally.pairs, whole.tally.pairs)
+    a, b = found.tally.cell_pairs, whole.tally.cell_pairs
+    assert (a is None) == (b is None) == (whole.tally.clusters is None)  # a few rows are never too many
+    if a is not None and b is not None:
+        assert a.classes == b.classes
+        if exactly:  # else the last digit of log-odds may choose another cell
+            same_pairs(a.pairs, b.pairs)
     same_group_temperatures(found, whole)
 
 
@@ -400,6 +407,20 @@ def test_every_door_says_the_same(door: str, name: str, small: None) -> None:
     case = case_of(name)
     if _served(door, case):
         by_both_ways(DOORS[door], case, whole_of(name), exactly=door not in EXPRESSIONS)
+
+
+def test_too_many_pairs_of_cluster_and_cell_are_kept_by_no_door(monkeypatch: pytest.MonkeyPatch, small: None) -> None:
+    case = case_of("all three")
+    pairs = whole_of("all three").tally.cell_pairs
+    assert pairs is not None
+    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(pairs.pairs) - 1)
+    whole = evaluated(case)
+    assert whole.tally.cell_pairs is None
+    assert (whole.local.column("ecd_low") <= 0.0).all()
+    for door in ("batches", "pandas", "expression"):
+        found = DOORS[door](case, case.n // 3)
+        assert found.tally.cell_pairs is None
+        same_local(found, whole, 1e-6)
 
 
 def _csv(path: Path, *names: str) -> list[Any]:

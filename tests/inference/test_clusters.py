@@ -17,6 +17,7 @@ from safecal.inference.cluster_bounds import clustered_bounds
 from safecal.inference.cluster_mistakes import clustered_ratios
 from safecal.inference.clustered import ClusteredLaw
 from safecal.inference.dependence import Rarity
+from safecal.inference.local import Local
 from safecal.inference.needed import clusters_needed
 from safecal.tally import Tally
 
@@ -169,6 +170,40 @@ def test_bounds_of_keys_add_up_rows_of_one_pair() -> None:
     b = clustered_bounds(whole.key, whole.cluster, whole.sums, 6, 0.01)
     np.testing.assert_allclose(a, b, rtol=1e-12)
     assert np.isnan(a.low[5])  # a key without rows
+
+
+FAMILIES = {
+    "two classes": lambda z, y: (safecal.bernoulli(y, logits=z[:, 0]), special.expit(z[:, 0])),
+    "three classes": lambda z, y: (
+        safecal.categorical((z + y[:, None]).argmax(axis=1), logits=z), special.softmax(z, axis=1).max(axis=1)
+    ),
+    "states": lambda z, y: (
+        safecal.gaussian(z[:, :2], np.zeros((len(z), 2)), std=np.exp(z[:, 2:]) * np.ones(2)), np.exp(z[:, 2])
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ranges_have_the_bounds_of_their_rows_as_a_group(family: str, weighted: bool) -> None:
+    rng = np.random.default_rng(len(family))
+    z, codes = rng.normal(0.0, 1.5, (2000, 3)), rng.integers(0, 80, 2000)
+    y = rng.random(2000) < special.expit(z[:, 0] - 0.5 + rng.normal(0.0, 0.5, 80)[codes])
+    w = rng.gamma(2.0, 1.0, 2000) if weighted else None
+    predictions, place = FAMILIES[family](z, y)
+    local = Local.of(Tally.of(predictions, sample_weight=w, cluster=codes))
+    assert len(local) > 10
+    top = z.argmax(axis=1)
+    for r in local:
+        inside = (place >= r.low) & (place < r.high) & (True if r.label is None else top == r.label)
+        assert inside.sum() == r.n
+        pairs = Tally.of(predictions, sample_weight=w, cluster=codes, by=inside).pairs
+        assert pairs is not None
+        for alpha, bounds in ((0.01 / len(local), (r.ecd.low, r.ecd.high)), (0.1 / len(local), (r.at_least,))):
+            ends = clustered_bounds(pairs.key, pairs.cluster, pairs.sums, 2, alpha)
+            k = pairs.keys.index(True)
+            wanted = [max(float(end[k]), predictions.least_excess) for end in ends]
+            assert list(bounds) == pytest.approx(wanted[: len(bounds)], rel=1e-6, abs=1e-9)
 
 
 def test_few_clusters_bound_nothing_from_above() -> None:

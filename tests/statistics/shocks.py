@@ -23,6 +23,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "10 sharp classes": lambda rng, n: np.c_[rng.normal(6.0, 1.0, n), rng.normal(0.0, 1.0, (n, 9))],
     "states": lambda rng, n: np.zeros((n, 2)),
     "correlated states": lambda rng, n: np.zeros((n, 2)),
+    "independent states": lambda rng, n: np.zeros((n, 2)),
 }
 
 
@@ -51,25 +52,75 @@ def draw(kind: str, rng: np.random.Generator, rows: np.ndarray, temperature: flo
     n = len(codes)
     z = KINDS[kind](rng, n)
     if kind.endswith("states"):
-        share = 0.5 if kind.startswith("correlated") else 1.0
-        shared, own = rng.normal(size=(len(rows), 2))[codes], rng.normal(size=(n, 2))
-        x = np.sqrt(temperature) * (np.sqrt(share) * shared + np.sqrt(1.0 - share) * own)
+        x = np.sqrt(temperature) * _moved(kind, rng, codes)
         return Drawn(safecal.gaussian(x, z, std=1.0), codes)
-    shared, own = rng.random(len(rows))[codes], rng.random(n)
-    u = shared
+    u = _luck(kind, rng, codes)
+    if z.ndim == 2:
+        return _classes(z, special.softmax(z / temperature, axis=1), u, codes)
+    return _two(rng, z, special.expit(-z / temperature), u, codes)
+
+
+def draw_at(kind: str, rng: np.random.Generator, rows: np.ndarray, ecd: float) -> Drawn:
+    """Draw outcomes so that the ECD of every row is this many nats a dimension, or the most that it can be.
+
+    States have all kinds of spread.
+    """
+    codes = np.repeat(np.arange(len(rows)), rows)
+    n = len(codes)
+    if kind.endswith("states"):
+        std = np.exp(rng.normal(0.0, 0.7, (n, 1))) * np.ones(2)
+        x = np.sqrt(1.0 + 2.0 * ecd) * std * _moved(kind, rng, codes)
+        return Drawn(safecal.gaussian(x, np.zeros((n, 2)), std=std), codes)
+    z, u = KINDS[kind](rng, n), _luck(kind, rng, codes)
+    if z.ndim == 2:
+        return _classes(z, _tempered(special.log_softmax(z, axis=1), ecd), u, codes)
+    q = special.expit(-z)
+    return _two(rng, z, np.minimum(q + ecd / np.maximum(z, 1e-9), 1.0 - q), u, codes)
+
+
+def _moved(kind: str, rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
+    """Draw errors of unit variance in two dimensions."""
+    share = {"correlated states": 0.5, "independent states": 0.0}.get(kind, 1.0)
+    shared, own = rng.normal(size=(codes.max() + 1, 2))[codes], rng.normal(size=(len(codes), 2))
+    return np.sqrt(share) * shared + np.sqrt(1.0 - share) * own
+
+
+def _luck(kind: str, rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
+    """Draw how lucky each row is, from 0 to 1."""
+    n = len(codes)
+    shared, own = rng.random(codes.max() + 1)[codes], rng.random(n)
     if kind == "independent":
-        u = own
-    elif kind == "correlated":
-        u = special.ndtr(np.sqrt(0.3) * special.ndtri(shared) + np.sqrt(0.7) * special.ndtri(own))
-    elif kind.startswith("storm among"):
-        u = np.where(_even(n), own, shared)
-    if z.ndim == 2:  # classes in the order of their probability: one shock surprises all rows, or none
-        p = np.sort(special.softmax(z / temperature, axis=1), axis=1)[:, ::-1]
-        rank = np.minimum((p.cumsum(axis=1) < u[:, None]).sum(axis=1), z.shape[1] - 1)
-        return Drawn(safecal.categorical(np.argsort(-z, axis=1)[np.arange(n), rank], logits=z), codes)
-    wrong = u > special.expit(z / temperature)
-    side = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+        return own
+    if kind == "correlated":
+        return np.asarray(special.ndtr(np.sqrt(0.3) * special.ndtri(shared) + np.sqrt(0.7) * special.ndtri(own)))
+    return np.where(_even(n), own, shared) if kind.startswith("storm among") else shared
+
+
+def _classes(z: np.ndarray, true: np.ndarray, u: np.ndarray, codes: np.ndarray) -> Drawn:
+    """Draw classes in the order of their probability: one shock surprises all rows, or none."""
+    p = np.sort(true, axis=1)[:, ::-1]
+    rank = np.minimum((p.cumsum(axis=1) < u[:, None]).sum(axis=1), z.shape[1] - 1)
+    return Drawn(safecal.categorical(np.argsort(-z, axis=1)[np.arange(len(z)), rank], logits=z), codes)
+
+
+def _two(rng: np.random.Generator, z: np.ndarray, mistaken: np.ndarray, u: np.ndarray, codes: np.ndarray) -> Drawn:
+    wrong = u > 1.0 - mistaken
+    side = np.where(rng.random(len(z)) < 0.5, 1.0, -1.0)
     return Drawn(safecal.bernoulli((side > 0.0) != wrong, logits=side * z), codes)
+
+
+def _tempered(log_p: np.ndarray, ecd: float) -> np.ndarray:
+    """Return the true probabilities of rows of classes that make their ECD what is wanted."""
+    p = np.exp(log_p)
+    entropy = -(p * log_p).sum(axis=1)
+    varentropy = (p * log_p**2).sum(axis=1) - entropy**2
+    wanted = entropy + ecd * np.maximum(1.0, 2.0 * varentropy)
+    low, high = np.zeros(len(p)), np.ones(len(p))
+    for _ in range(40):
+        beta = 0.5 * (low + high)
+        surprisal = -(special.softmax(beta[:, None] * log_p, axis=1) * log_p).sum(axis=1)
+        low, high = np.where(surprisal > wanted, beta, low), np.where(surprisal > wanted, high, beta)
+    return np.asarray(special.softmax(high[:, None] * log_p, axis=1))
 
 
 def true_ecd(kind: str, temperature: float) -> float:

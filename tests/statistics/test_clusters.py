@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from models import error
 from scipy import special
-from shocks import KINDS, draw, sizes, true_ecd
+from shocks import KINDS, Drawn, draw, draw_at, sizes, true_ecd
 
 import safecal
+from safecal import Limits, Place
 from safecal.errors import UnavailableError
 from safecal.inference.bounds import Bounds
 from safecal.inference.cluster_bounds import clustered_bounds
 from safecal.inference.cluster_mistakes import clustered_ratios
 from safecal.inference.keyed import bounds_by_key
+from safecal.inference.local import Local
+from safecal.places import range_places
 from safecal.tally import Tally
 
 pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over
@@ -86,6 +89,58 @@ def test_groups_of_a_calibrated_model_are_not_called_over_confident(kind: str, c
     assert by_clusters / repeats <= 0.01 + error(0.01, repeats)
     if kind in ("usual", "storm"):
         assert by_rows / repeats > 0.05
+
+
+def ranges(drawn: Drawn) -> list[Place]:
+    """Return the ranges that are beyond the limit, or suspected to be."""
+    return range_places(Local.of(Tally.of(drawn.predictions, cluster=drawn.codes)), Limits())
+
+
+AT_THE_LIMIT = [
+    *(
+        (kind, clusters, "equal")
+        for kind in ("usual", "storm", "correlated", "independent")
+        for clusters in (3, 10, 30)
+    ),
+    *((kind, 100, "unequal") for kind in ("usual", "storm", "correlated", "independent")),
+    *((kind, clusters, "unequal") for kind in ("states", "10 classes") for clusters in (5, 30)),
+    *((kind, 100, "equal") for kind in ("independent", "independent states")),
+]
+
+
+@pytest.mark.parametrize(("kind", "clusters", "shape"), AT_THE_LIMIT)
+def test_ranges_just_below_the_limit_are_not_called_unsafe(kind: str, clusters: int, shape: str) -> None:
+    """ECD is 0.199 nat a dimension in every row, where 0.2 is allowed."""
+    repeats = REPEATS[clusters] * (1 if "classes" in kind else 2)
+    rng = np.random.default_rng([clusters, len(kind), len(shape)])
+    rows = sizes(shape, clusters)
+    shown = sum(any(place.shown for place in ranges(draw_at(kind, rng, rows, 0.199))) for _ in range(repeats))
+    assert shown / repeats <= 0.01 + error(0.01, repeats)
+
+
+@pytest.mark.parametrize(("clusters", "said", "least"), [
+    (100, "a shift of 1", 0.4), (300, "a shift of 1", 0.95), (300, "a mixture", 0.4),
+])  # fmt: skip
+def test_ranges_show_what_cancels_on_average(clusters: int, said: str, least: float) -> None:
+    repeats, rng = 25, np.random.default_rng(clusters)
+    codes = np.repeat(np.arange(clusters), 50)
+    shown = []
+    for _ in range(repeats):
+        z = rng.normal(0.0, 2.0, len(codes))
+        y = rng.random(len(codes)) < special.expit(z)
+        z = z + 1.0 if said == "a shift of 1" else np.where(rng.random(len(codes)) < 0.3, 2.0, 0.45) * z
+        found = ranges(Drawn(safecal.bernoulli(y, logits=z), codes))
+        assert found  # suspected at least, so that the model is not called safe
+        shown.append(found[0].shown)
+    assert np.mean(shown) >= least
+
+
+@pytest.mark.parametrize("kind", ["usual", "storm", "correlated", "independent", "10 sharp classes", "states"])
+def test_ranges_of_a_calibrated_model_are_hardly_ever_suspected(kind: str) -> None:
+    rng, repeats = np.random.default_rng(len(kind)), 40
+    found = [ranges(draw(kind, rng, sizes("equal", clusters))) for clusters in (30, 100) for _ in range(repeats // 2)]
+    assert np.mean([bool(places) for places in found]) <= 0.05
+    assert not any(place.shown for places in found for place in places)
 
 
 @pytest.mark.parametrize("kind", ["usual", "storm", "correlated", "independent", "10 classes"])

@@ -152,7 +152,8 @@ def test_a_column_with_a_name_names_the_table() -> None:
 def test_an_evaluation_holds_no_raw_data() -> None:
     results = {"drawn", "tested", "_found", "interval", "temperature", "mistakes", "local", "verdict"}
     assert set(Evaluation.__slots__) == {"tally", "limits"} | results
-    sums = {"summary", "bins", "groups", "clusters", "pairs", "spectrum", "spread", "ordered", "top", "group_nodes"}
+    sums = {"summary", "bins", "groups", "group_nodes", "clusters", "pairs", "cell_pairs", "spectrum", "spread"}
+    sums |= {"ordered", "top"}
     numbers = {"family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain", "decimals"}
     assert set(Tally.__slots__) == sums | numbers
 

@@ -8,10 +8,16 @@ import pytest
 
 import safecal
 from safecal import clustering
+from safecal._kernels.cells import LOWEST, cell_numbers
+from safecal._kernels.order import COARSE, STARTS, coarse_odds
+from safecal._sums import cell_pairs
+from safecal._sums.cell_pairs import CellPairs, GatheredCells
+from safecal._sums.cells import WeightedCells
 from safecal._sums.dependence import BASE, RARE
 from safecal._sums.pairs import PAIRS, Gathered, Pairs
 from safecal.engines.batches import Batch, tally_batches
 from safecal.errors import ShapeError
+from safecal.inference.local import Local
 from safecal.plan import Plan
 from safecal.tally import Tally
 
@@ -150,3 +156,118 @@ def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         _tally(slice(None))
     with pytest.raises(ShapeError, match=wanted):
         first + second
+
+
+# Clusters and coarse cells of the predictions
+
+CLASSES = RNG.normal(0, 2, (N, 4))
+TOP = (CLASSES + RNG.gumbel(size=CLASSES.shape)).argmax(axis=1)
+
+
+def _cells(rows: slice) -> CellPairs | None:
+    return Tally.of(safecal.categorical(TOP[rows], logits=CLASSES[rows]), cluster=CLUSTER[rows]).cell_pairs
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coarse_cells_are_unions_of_cells_and_keep_the_order(weighted: bool) -> None:
+    rng = np.random.default_rng(4)
+    size = np.concatenate([[0.0], LOWEST, 2.0 ** rng.uniform(-10, 22, 20_000)])
+    z = np.sort(np.concatenate([-size, size]))
+    L, positive = np.abs(z), z > 0
+    cell = WeightedCells.numbers(L) if weighted else cell_numbers(L)
+    coarse = coarse_odds(cell, positive, weighted=weighted)
+    assert (np.diff(coarse) >= 0).all()
+    assert len(np.unique(coarse)) == 2 * len(STARTS) <= COARSE
+    parts = {(c, p): k for c, p, k in zip(cell, positive, coarse, strict=True)}
+    assert all(parts[c, p] == k for c, p, k in zip(cell, positive, coarse, strict=True))
+    inside = (L > 0.3) & (L < 50) & ~np.isin(L, LOWEST)
+    other = coarse_odds(WeightedCells.numbers(L), positive, weighted=True)
+    np.testing.assert_array_equal(coarse[inside], other[inside])
+
+
+def test_pairs_of_coarse_cells_hold_all_rows_and_add_up_in_any_order() -> None:
+    whole = _cells(slice(None))
+    assert whole is not None
+    assert whole.classes
+    assert whole.pairs.column("n").sum() == N
+    parts = [_cells(rows) for rows in (slice(0, 10), slice(10, 300), slice(300, N))]
+    for a, b, c in itertools.permutations(parts):
+        assert a is not None
+        first = a + b
+        assert first is not None
+        total = first + c
+        assert total is not None
+        _same(total.pairs, whole.pairs)
+    with pytest.raises(TypeError):
+        whole + 1  # type: ignore[operator]
+
+
+def test_certain_rows_and_rows_without_weight_are_in_no_coarse_cell() -> None:
+    predictions = safecal.bernoulli([1, 0, 1, 1], [1.0, 0.2, 0.6, 0.7])
+    pairs = Tally.of(predictions, cluster=list("abab"), sample_weight=[1.0, 1.0, 0.0, 2.0]).cell_pairs
+    assert pairs is not None
+    assert pairs.pairs.column("weight").tolist() == [1.0, 2.0]
+    assert Tally.of(predictions).cell_pairs is None
+    assert Tally.from_dict(_tally(slice(None)).to_dict()).cell_pairs is None
+
+
+def test_beyond_so_many_pairs_classes_are_not_told_apart_and_then_there_are_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, alone = _cells(slice(None)), _cells(slice(0, 40))
+    assert whole is not None
+    assert alone is not None
+    fewer = whole.without_classes()
+    assert len(fewer.pairs) < len(whole.pairs)
+    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(fewer.pairs))
+    cuts = [slice(k, k + 60) for k in range(0, N, 60)]
+    for order in (cuts, cuts[::-1], [slice(None)], [slice(0, 500), slice(500, N)]):
+        parts = [_cells(rows) for rows in order]
+        total = parts[0]
+        for part in parts[1:]:
+            assert total is not None
+            assert part is not None
+            total += part
+        assert total is not None
+        assert not total.classes
+        _same(total.pairs, fewer.pairs)
+    assert alone.classes
+    assert not (alone + fewer or alone).classes
+    local = Local.of(Tally.of(safecal.categorical(TOP, logits=CLASSES), cluster=CLUSTER))
+    assert len(local)
+    assert np.isnan(local.column("label")).all()
+    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(fewer.pairs) - 1)
+    tally = Tally.of(safecal.categorical(TOP, logits=CLASSES), cluster=CLUSTER)
+    assert tally.cell_pairs is None
+    assert len(Local.of(tally)) > len(local)
+    first, second = _cells(slice(0, 500)), _cells(slice(500, N))
+    assert first is not None
+    assert first + second is None
+
+
+def test_blocks_are_gathered_until_there_are_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    cluster, cell = rng.integers(0, 30, 5000), rng.integers(0, 3, 5000) * COARSE + rng.integers(-1, 20, 5000)
+    columns = [rng.random(5000) for _ in PAIRS]
+    monkeypatch.setattr("safecal._sums.pairs._WAITING", 100)
+
+    def gathered() -> CellPairs | None:
+        found = GatheredCells()
+        for k in range(0, 5000, 250):
+            rows = slice(k, k + 250)
+            part = found.of_block(cluster[rows], cell[rows], [c[rows] for c in columns])
+            if part is not None:
+                found.absorb(part)
+        return found.pairs(tuple(range(30)))
+
+    whole = gathered()
+    assert whole is not None
+    assert whole.pairs.column("n").sum() == pytest.approx(columns[0][cell >= 0].sum())
+    fewer = whole.without_classes()
+    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(whole.pairs) - 1)
+    found = gathered()
+    assert found is not None
+    assert not found.classes
+    _same(found.pairs, fewer.pairs)
+    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", 300)
+    assert gathered() is None

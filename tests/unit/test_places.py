@@ -281,10 +281,80 @@ def _repeated(y: np.ndarray, logits: np.ndarray, times: int) -> tuple[np.ndarray
     return rng.random(len(z)) < special.expit(z), special.expit(z)
 
 
-def test_ranges_with_clusters_withhold_safe_and_prove_nothing(rng: np.random.Generator) -> None:
-    logits = rng.normal(0, 2, N)
-    y = rng.random(N) < special.expit(logits - 1.0)
-    verdict = safecal.evaluate(y, logits=logits, cluster=np.arange(N) // 20).verdict
-    assert verdict.decision == UNDETERMINED
-    assert verdict.shown == ()
-    assert "More clusters would tell." in verdict.reason
+def _shifted(clusters: int, seed: int, rows: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that happen less often than predicted, in clusters."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 2, clusters * rows)
+    return rng.random(len(logits)) < special.expit(logits - 1.0), logits, np.arange(len(logits)) // rows
+
+
+def test_a_range_is_shown_by_its_clusters_and_named() -> None:
+    y, logits, cluster = _shifted(300, 1)
+    result = safecal.evaluate(y, logits=logits, cluster=cluster)
+    verdict = result.verdict
+    assert (verdict.on_average, verdict.decision) == (SAFE, UNSAFE)
+    worst = verdict.shown[0]
+    assert worst.type == "range"
+    assert 0.6 < worst.low < worst.high < 0.97
+    assert worst.observed < worst.predicted - 0.1
+    assert verdict.reason.startswith("its confidence is right on average, but not everywhere: where it says ")
+    assert result.local.worst is not None
+    assert result.local.worst.low == worst.low
+
+
+def test_the_order_of_rows_in_clusters_does_not_matter(rng: np.random.Generator) -> None:
+    y, logits, cluster = _shifted(300, 2)
+    order = rng.permutation(len(y))
+    a = safecal.evaluate(y, logits=logits, cluster=cluster)
+    b = safecal.evaluate(y[order], logits=logits[order], cluster=cluster[order])
+    assert a.verdict.decision == b.verdict.decision == UNSAFE
+    assert a.verdict.reason == b.verdict.reason
+    np.testing.assert_allclose(a.local.numbers, b.local.numbers, rtol=1e-9, atol=1e-12)
+
+
+def test_few_clusters_show_no_range_and_say_how_little_is_known() -> None:
+    y, logits, cluster = _shifted(6, 3, rows=2500)
+    result = safecal.evaluate(y, logits=logits, cluster=cluster)
+    assert safecal.evaluate(y, logits=logits).verdict.decision == UNSAFE  # if rows were independent
+    assert result.verdict.decision == UNDETERMINED
+    assert result.verdict.where
+    assert result.verdict.shown == ()
+    assert "; ECD lies above " in result.verdict.reason
+    assert "More clusters would tell." in result.verdict.reason
+
+
+def test_clusters_that_share_a_shock_show_no_range(rng: np.random.Generator) -> None:
+    for _ in range(10):
+        z, cluster = rng.normal(0, 2, 2400), np.repeat(np.arange(48), 50)
+        shock = rng.random(48)[cluster]  # all rows of a cluster are lucky, or none is
+        assert not safecal.evaluate(shock < special.expit(z), logits=z, cluster=cluster).verdict.shown
+
+
+def test_where_two_clusters_hold_all_rows_the_worst_range_is_that_of_the_largest_ecd() -> None:
+    y, logits, _ = _shifted(4, 4)
+    local = safecal.evaluate(y, logits=logits, cluster=np.arange(len(y)) % 2).local
+    assert local.worst is not None
+    assert (local.column("ecd_high") == np.inf).all()
+    assert local.worst.ecd.value == local.column("ecd").max()
+
+
+def test_something_impossible_in_a_range_with_clusters_is_infinite() -> None:
+    p = np.repeat([[0.6, 0.3, 0.1], [0.2, 0.8, 0.0], [0.1, 0.2, 0.7]], 100, axis=0)
+    y = np.repeat([0, 1, 2], 100)
+    y[150] = 2
+    local = safecal.evaluate(y, p, cluster=np.arange(300) % 30).local
+    infinite = local.column("ecd") == np.inf
+    assert 0 < infinite.sum() < len(local)
+    for name in ("ecd_low", "ecd_high", "at_least"):
+        np.testing.assert_array_equal(local.column(name) == np.inf, infinite)
+
+
+def test_documents_keep_ranges_of_clusters_as_they_were_and_prove_no_others() -> None:
+    y, logits, cluster = _shifted(300, 1)
+    result = safecal.evaluate(y, logits=logits, cluster=cluster)
+    read = safecal.Evaluation.from_dict(result.to_dict())
+    assert read.local == result.local
+    assert read.judge(threshold=0.3).decision == UNSAFE
+    again = safecal.Evaluation.of(read.tally)
+    assert (again.local.column("ecd_low") <= 0.0).all()
+    assert again.verdict.decision == UNDETERMINED

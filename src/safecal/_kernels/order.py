@@ -1,6 +1,7 @@
 """Cells of predictions in their order: by the probability of the likeliest class, or by the spread of a density.
 
-Ranges of the predictions are unions of whole cells, so that equal predictions never part.
+Ranges of the predictions are unions of whole cells, so that equal predictions never part. Where rows come in clusters,
+they are unions of coarse cells, each of them a union of cells: sums of every cluster are kept in these.
 """
 
 import math
@@ -8,16 +9,24 @@ import math
 import numpy as np
 from scipy import special
 
-from .._types import FloatArray, IndexArray
+from .._types import BoolArray, FloatArray, IndexArray
+from .cells import CELLS, LOWEST
 
 __all__ = [
     "BY_CLASS",
+    "COARSE",
+    "COARSE_CONFIDENCES",
+    "COARSE_SPREADS",
     "CONFIDENCE_STEPS",
     "CONFIDENCES",
     "HAIR",
     "SPREADS",
     "SPREAD_START",
     "SPREAD_STEPS",
+    "STARTS",
+    "coarse_confidences",
+    "coarse_odds",
+    "coarse_spreads",
     "confidence_cells",
     "confidence_ends",
     "spread_cells",
@@ -32,6 +41,17 @@ CONFIDENCE_STEPS = 4.0
 HAIR = 1e-9
 SPREAD_START = 0.5 * math.log(2.0 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
 SPREAD_STEPS = 8.0 / math.log(2.0)  # cells to each nat
+
+COARSE = 256  # coarse cells of an order, or of a predicted class, at most
+COARSE_CONFIDENCES, COARSE_SPREADS = 4, 4  # cells of a coarse one: a unit of the log-odds, half a doubling
+# Where coarse cells of log-odds begin: at cells with and without weights. Below 1/4 no ECD reaches 0.15 nat.
+_COARSE_ODDS = np.array(
+    [0.0, 0.25, 0.375, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0,
+     24.0, 32.0, 64.0]
+)  # fmt: skip
+#: The first cell of log-odds in each coarse one.
+STARTS = np.searchsorted(LOWEST, _COARSE_ODDS)
+_COARSE_OF = np.searchsorted(STARTS, np.arange(CELLS), side="right") - 1
 
 
 def confidence_cells(confidence: FloatArray, top: IndexArray, classes: int) -> IndexArray:
@@ -55,6 +75,26 @@ def spread_cells(entropy: FloatArray, dimension: int) -> IndexArray:
 def spread_ends() -> FloatArray:
     """Return the standard deviations between which the cells lie."""
     return _open(np.exp2((np.arange(SPREADS + 1) - SPREADS // 2) / 8.0), 0.0, math.inf)
+
+
+def coarse_odds(cell: IndexArray, positive: BoolArray, *, weighted: bool) -> IndexArray:
+    """Number the coarse cells of two outcomes in the order of their probability, by the cells of their log-odds.
+
+    With weights these are eight to each doubling instead of sixteen.
+    """
+    coarse, size = _COARSE_OF[np.maximum(2 * cell - 1, 0) if weighted else cell], len(STARTS)
+    return np.where(positive, size + coarse, size - 1 - coarse)
+
+
+def coarse_confidences(cell: IndexArray) -> IndexArray:
+    """Number the coarse cells of predicted class and confidence."""
+    label, cell = np.divmod(cell, CONFIDENCES)
+    return np.asarray(label * COARSE + cell // COARSE_CONFIDENCES)
+
+
+def coarse_spreads(cell: IndexArray) -> IndexArray:
+    """Number the coarse cells of spreads."""
+    return np.asarray(cell // COARSE_SPREADS)
 
 
 def _clipped(place: FloatArray, size: int) -> IndexArray:

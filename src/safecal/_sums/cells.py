@@ -141,7 +141,7 @@ class WeightedCells:
     @classmethod
     def of(cls, L: FloatArray, w: FloatArray, wrong: BoolArray, positive: BoolArray) -> Self:
         """Sum rows with weights above 0."""
-        cell = np.clip((L.view(np.int64) >> (52 - _L_BITS)) - (_L_FIRST - 1), 0, _L_CELLS - 1)
+        cell = cls.numbers(L)
         key = ((cell * _W_CELLS + (w.view(np.int64) >> (52 - _W_BITS))) * 2 + wrong) * 2 + positive
         keys, index = np.unique(key, return_inverse=True)
         corner_L, corner_w = (corner[index] for corner in _corners(keys))
@@ -150,6 +150,12 @@ class WeightedCells:
         columns = (None, x, y, x2 * x2, y * y, x2 * y)
         sums = [np.bincount(index, weights=column, minlength=len(keys)) for column in columns]
         return cls(keys, np.stack(sums, axis=1).astype(np.float64))
+
+    @staticmethod
+    def numbers(L: FloatArray) -> IndexArray:
+        """Number the cells of log-odds."""
+        bits = np.ascontiguousarray(L, dtype=np.float64).view(np.int64)
+        return np.asarray(np.clip((bits >> (52 - _L_BITS)) - (_L_FIRST - 1), 0, _L_CELLS - 1), dtype=np.intp)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, WeightedCells):

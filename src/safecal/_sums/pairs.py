@@ -10,7 +10,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .dependence import BASE, RARE, added_by
 from .keyed import union
 
-__all__ = ["PAIRS", "Gathered", "Pairs"]
+__all__ = ["PAIRS", "Gathered", "PairPart", "Pairs", "added_in_order"]
 
 PAIRS = (*BASE, *RARE)
 _WAITING = 1 << 18  # pairs of blocks that are not added up at once
@@ -107,13 +107,18 @@ def _codes(cluster: IndexArray, key: IndexArray, keys: int) -> AnyArray:
 
 def together(parts: list[PairPart]) -> PairPart:
     """Add up parts; their pairs come out in order."""
-    codes = np.sort(np.concatenate([part.codes for part in parts]), kind="stable")  # of sorted parts: fast
-    codes = codes[np.concatenate([codes[:1] == codes[:1], codes[1:] != codes[:-1]])]
-    sums = np.zeros((len(codes), len(PAIRS)))
+    codes = np.concatenate([part.codes for part in parts])
+    order = np.argsort(codes, kind="stable")  # of sorted parts: fast
+    return added_in_order(codes[order], np.concatenate([part.sums for part in parts]).take(order, axis=0))
+
+
+def added_in_order(codes: AnyArray, sums: FloatArray) -> PairPart:
+    """Add up sums of the same pair, where pairs are in order."""
+    if not len(codes):
+        return PairPart(codes, sums)
+    first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     with np.errstate(invalid="ignore", over="ignore"):
-        for part in parts:
-            sums[np.searchsorted(codes, part.codes)] += part.sums
-    return PairPart(codes, sums)
+        return PairPart(codes[first], np.add.reduceat(sums, first, axis=0))
 
 
 @final
@@ -138,4 +143,9 @@ class Gathered:
 
     def pairs(self, clusters: tuple[Hashable, ...], keys: tuple[Hashable, ...]) -> Pairs:
         """Return the sums of all blocks, with the names of clusters and keys."""
-        return Pairs._in_order(clusters, keys, together(self._parts))
+        return Pairs._in_order(clusters, keys, self.part())
+
+    def part(self) -> PairPart:
+        """Return the sums of all blocks, pairs in order."""
+        self._parts = [together(self._parts)]
+        return self._parts[0]

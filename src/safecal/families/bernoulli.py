@@ -12,9 +12,10 @@ from .._checks.arrays import block
 from .._checks.classes import binary_outcomes, clip_value, one_form, probabilities, real_logits
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
-from .._kernels.cells import cell_moments
+from .._kernels.cells import cell_moments, cell_numbers
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
 from .._kernels.nodes import binary_node_rows
+from .._kernels.order import coarse_odds
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
@@ -147,9 +148,14 @@ class Bernoulli(Predictions):
             inside &= weight > 0.0
         columns = (odds.L, ~scored.correct, values > (0.0 if self.logits else 0.5))
         L, wrong, positive = columns if inside.all() else tuple(column[inside] for column in columns)
+
+        def coarse() -> IndexArray:
+            cell = cell_numbers(odds.L) if weight is None else WeightedCells.numbers(odds.L)
+            return np.where(inside, coarse_odds(cell, columns[2], weighted=weight is not None), -1)
+
         if weight is None:
-            return Spectral(Cells(cell_moments(L, wrong, positive)), near, None, nodes)
-        return Spectral(WeightedCells.of(L, weight[inside], wrong, positive), near, None, nodes)
+            return Spectral(Cells(cell_moments(L, wrong, positive)), near, None, nodes, coarse)
+        return Spectral(WeightedCells.of(L, weight[inside], wrong, positive), near, None, nodes, coarse)
 
     def gaps(self, rows: Rows) -> FloatArray:
         _, odds = self._odds(rows)

@@ -48,14 +48,16 @@ class Cumulants(NamedTuple):
 class Spectral(NamedTuple):
     """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for.
 
-    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell. ``nodes``
-    makes ``R`` and its derivatives at the nodes for each row, as `node_rows` gives them; Gaussian states need none.
+    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell; where it
+    does, ``coarse`` numbers the coarse one, with -1 for rows that are in none. ``nodes`` makes ``R`` and its
+    derivatives at the nodes for each row, as `node_rows` gives them; Gaussian states need none.
     """
 
     spectrum: Cells | WeightedCells | Nodes | None
     near: Callable[[], Near] | None
     order: IndexArray | None = None
     nodes: Callable[[], FloatArray] | None = None
+    coarse: Callable[[], IndexArray] | None = None
 
 
 # beta, one for all rows or one a row -> the cumulants at it

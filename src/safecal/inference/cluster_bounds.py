@@ -16,7 +16,8 @@ from .._types import FloatArray, IndexArray
 from .dependence import Rarity, Sums
 from .keyed import bent
 
-__all__ = ["Ends", "by_key", "clustered_bounds", "clustered_interval", "null_distance", "of_pairs"]
+__all__ = ["Ends", "by_key", "clustered_bounds", "clustered_interval", "firm_and_weak_ends", "null_distance",
+           "of_pairs"]  # fmt: skip
 
 
 class Ends(NamedTuple):
@@ -50,10 +51,23 @@ def clustered_bounds(
         ``low`` and ``high``, of the possible rows: an impossible outcome makes ECD infinite, which these do not say.
     """
     key, sums = of_pairs(key, cluster, sums)
-    if rarity is None:
-        columns = [by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
-        rarity = Rarity.of(np.stack(columns, axis=1), by_key(sums[:, BASE.index("deviation")], key, size))
+    rarity = _rarity(key, sums, size) if rarity is None else rarity
     return _ends(sums[:, : len(BASE)], key, size, alpha, rarity, 1.0)
+
+
+def _rarity(key: IndexArray, sums: FloatArray, size: int) -> Rarity:
+    """Bound how rare surprises are by the sums of each key."""
+    columns = [by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
+    return Rarity.of(np.stack(columns, axis=1), by_key(sums[:, BASE.index("deviation")], key, size))
+
+
+def firm_and_weak_ends(
+    key: IndexArray, sums: FloatArray, size: int, alpha: float, weaker: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `clustered_bounds` of pairs that come once each, and lower bounds missed with probability ``weaker``."""
+    rarity = _rarity(key, sums, size)
+    found = [_ends(sums[:, : len(BASE)], key, size, level, rarity, 1.0) for level in (alpha, weaker)]
+    return found[0].low, found[0].high, found[1].low
 
 
 def clustered_interval(sums: FloatArray, alpha: float, rarity: Rarity, times: float = 1.0) -> tuple[float, float]:

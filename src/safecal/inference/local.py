@@ -4,6 +4,12 @@ A mean near 0 hides a range far above it. Predictions are put in their order: by
 confidence and within each predicted class (more classes), by spread (states and densities). Ranges are halves,
 quarters, eighths and sixteenths of the rows, and as many that begin half a step later; each is a union of whole cells,
 so that equal predictions never part, and none depends on the outcomes or on the bins of the user.
+
+Where rows come in clusters, ranges are unions of coarse cells, and their bounds those of clusters, by the sums of each
+cluster in each coarse cell. Beyond 500 000 pairs of both, predicted classes are no longer told apart. Where there are
+still more, or a tally was read from a document, which holds no such sums, bounds are those of independent rows, as many
+times wider as the clusters make those of all rows, and no lower bound is above 0: a range may then withhold SAFE, and
+proves nothing.
 """
 
 import math
@@ -15,11 +21,14 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._sums.cell_pairs import CellPairs
+from .._sums.pairs import PairPart, added_in_order
 from .._types import FloatArray, IndexArray
 from ..errors import DocumentError, MissingExtraError
 from ..ordered import Order
 from ..summary import COLUMN
 from ..tally import Tally
+from .cluster_bounds import firm_and_weak_ends
 from .keyed import firm_and_weak_bounds
 from .results import Interval
 from .skewed import summary_spread
@@ -27,6 +36,7 @@ from .skewed import summary_spread
 __all__ = ["SHOWN", "SUSPECTED", "Local", "Range", "cuts", "dimensions"]
 
 _HALVINGS = 4  # to sixteenths
+_TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
 _NEAR = 1e-3  # a probability below it may as well be 0, in words
 SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
 _NUMBERS = (
@@ -138,22 +148,26 @@ class Local:
             The ranges, with their bounds.
         """
         error = SHOWN * (1.0 - level)
-        orders = tally.orders
+        orders, pairs = tally.orders, tally.cell_pairs
+        if pairs is not None:
+            orders = [order.coarsened() for order in orders if order.label is None or pairs.classes]
         total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
         pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
         if not pieces:
             return cls("", np.zeros((0, len(_NUMBERS))), error, min_share)
         sums = np.concatenate([_added(order.sums, ends) for order, ends in pieces])
         alpha = error / len(sums)
-        bounds: tuple[FloatArray, ...] = firm_and_weak_bounds(sums, alpha, alpha * SUSPECTED / SHOWN)
+        weaker = alpha * SUSPECTED / SHOWN
         known = _known(sums, orders[0].on, total)
-        if tally.clusters is not None:
+        if pairs is not None:
+            bounds = _clustered(pairs, pieces, alpha, weaker)
+            impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
+            bounds = tuple(np.where(impossible, math.inf, np.fmax(bound, tally.least_excess)) for bound in bounds)
+        else:
+            bounds = firm_and_weak_bounds(sums, alpha, weaker)
+        if tally.clusters is not None and pairs is None:
             low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
-            bounds = (
-                np.minimum(low, 0.0),
-                high,
-                at_least,
-            )  # how rows depend inside a range is not known: nothing is shown
+            bounds = np.minimum(low, 0.0), high, at_least  # how rows depend inside a range is not known
         labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
         low, high = (np.concatenate(x) for x in zip(*(_ends(order, ends) for order, ends in pieces), strict=True))
         columns = (np.concatenate(labels), low, high, *known, *bounds)
@@ -168,7 +182,7 @@ class Local:
         level = 1.0 - 2.0 * self.error / len(self)
         return Range(
             self.on, None if math.isnan(label) else int(label), low, high, round(n), share, predicted, observed,
-            Interval(ecd, least, most, level, "skewness-corrected t, from cells"), at_least, many,
+            Interval(ecd, least, most, level, "from cells"), at_least, many,
         )  # fmt: skip
 
     def __iter__(self) -> Iterator[Range]:
@@ -192,10 +206,14 @@ class Local:
 
     @property
     def worst(self) -> Range | None:
-        """The range whose ECD has the largest lower bound, in dimensions; None where there are no ranges."""
+        """The range whose ECD has the largest lower bound, in dimensions; None where there are no ranges.
+
+        Where few clusters bound nothing, it is the one with the largest ECD.
+        """
         if not len(self):
             return None
-        return self[int(np.argmax(self.column("ecd_low") / self.column("dimensions")))]
+        value, low = (self.column(name) / self.column("dimensions") for name in ("ecd", "ecd_low"))
+        return self[int(np.lexsort((-np.arange(len(self)), value, low))[-1])]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Local):
@@ -284,6 +302,25 @@ def _ends(order: Order, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
         return low, high
     first, last = ends[:, 0] == 0, ends[:, 1] == len(order.high)
     return np.where(first & (low < _NEAR), 0.0, low), np.where(last & (high > 1.0 - _NEAR), 1.0, high)
+
+
+def _clustered(
+    pairs: CellPairs, pieces: list[tuple[Order, IndexArray]], alpha: float, weaker: float
+) -> tuple[FloatArray, ...]:
+    """Bound each range by the sums of its clusters, a few ranges at a time; return both bounds, and the weaker one."""
+    found: list[tuple[FloatArray, ...]] = []
+    for order, ends in pieces:
+        here = pairs.of_order(order.label)
+        waiting: list[PairPart] = []
+        for k, (first, last) in enumerate(order.coarse[ends - [0, 1]].tolist(), 1):
+            inside = np.flatnonzero((here.cell >= first) & (here.cell <= last))
+            waiting.append(added_in_order(here.cluster[inside], here.sums.take(inside, axis=0)))
+            if k == len(ends) or sum(len(part.codes) for part in waiting) > _TOGETHER:
+                key = np.repeat(np.arange(len(waiting)), [len(part.codes) for part in waiting])
+                sums = np.concatenate([part.sums for part in waiting])
+                found.append(firm_and_weak_ends(key, sums, len(waiting), alpha, weaker))
+                waiting = []
+    return tuple(np.concatenate(bound) for bound in zip(*found, strict=True))
 
 
 def _dependence(tally: Tally) -> float:

@@ -5,17 +5,18 @@ thing, so the octave comes from a logarithm and is put right where that missed; 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.cells import LOWEST
-from ..._kernels.order import HAIR, SPREAD_START, SPREAD_STEPS, SPREADS
+from ..._kernels.order import COARSE_SPREADS, HAIR, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
 from ...bins import Bins
 from ...histogram import CELLS
 from ..libraries import narwhals
 
-__all__ = ["MOMENTS", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "histogram_cell", "odds_cell", "outside",
-           "spread_cell", "weighted_cell"]  # fmt: skip
+__all__ = ["MOMENTS", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "coarse_odds", "coarse_spread",
+           "histogram_cell", "odds_cell", "outside", "spread_cell", "weighted_cell"]  # fmt: skip
 
 _SIDE = (CELLS - 1) // 2  # cells of one side of the histogram, eight to the octave
 _FIRST = float(LOWEST[1])  # log-odds below it share a cell
@@ -50,16 +51,21 @@ def outside(value: Any, bins: Bins) -> Any:
 
 def bin_number(value: Any, bins: Bins) -> Any:
     """Number the bin of a value by a search among the edges: ``[a, b)``, the last one closed."""
+    return _searched(value, bins.edges[:-1])
+
+
+def _searched(value: Any, starts: Sequence[float]) -> Any:
+    """Number the last of some starts that a value is not below."""
     nw = narwhals()
 
     def search(first: int, last: int) -> Any:
         if first == last:
             return nw.lit(float(first))
         middle = (first + last + 1) // 2
-        below = value < bins.edges[middle]
+        below = value < starts[middle]
         return nw.when(below).then(search(first, middle - 1)).otherwise(search(middle, last))
 
-    return search(0, len(bins) - 1)
+    return search(0, len(starts) - 1)
 
 
 def _place(frame: Any, name: str, per_octave: int, hair: float = 0.0) -> Any:
@@ -93,9 +99,18 @@ def histogram_cell(frame: Any) -> Any:
 
 def spread_cell(frame: Any) -> Any:
     """Put the cell of the spread, as `Ordered` has it, beside that of the histogram, in one number."""
+    return frame.with_columns(cell=narwhals().col("cell") * float(SPREADS) + _spread())
+
+
+def _spread() -> Any:
     nw = narwhals()
     place = ((nw.col("entropy") - SPREAD_START) * SPREAD_STEPS + HAIR).floor().cast(nw.Float64) + SPREADS // 2
-    return frame.with_columns(cell=nw.col("cell") * float(SPREADS) + place.clip(0.0, SPREADS - 1.0))
+    return place.clip(0.0, SPREADS - 1.0)
+
+
+def coarse_spread(frame: Any) -> Any:
+    """Add ``coarse``, the number of the coarse cell of the spread."""
+    return frame.with_columns(coarse=(_spread() / float(COARSE_SPREADS)).floor().cast(narwhals().Int64))
 
 
 def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
@@ -152,6 +167,21 @@ def weighted_cell(frame: Any) -> tuple[Any, int]:
     )
     x, y = nw.when(nw.col("last")).then(nw.lit(0.0)).otherwise(nw.col("dl")), nw.col("dw")
     return frame.with_columns(dl2=x * x, dw2=y * y, dlw=x * y), 4 * _WEIGHTS * (28 * 8 + 2)
+
+
+def coarse_odds(frame: Any, weighted: bool) -> Any:
+    """Add ``coarse``, the number of the coarse cell of two outcomes, as `coarse_odds` of the kernels has it.
+
+    Rows that are in no cell are left out: certain ones, and those without weight.
+    """
+    nw = narwhals()
+    frame = frame.filter(~nw.col("certain") & (nw.col("weight") > 0.0) if weighted else ~nw.col("certain"))
+    # With weights, cells are twice as wide.
+    frame, starts = (_odds(frame, 8), (STARTS + 1) // 2) if weighted else (_odds(frame, 16, _HAIR), STARTS)
+    number, size = _searched(nw.col("cell"), starts.tolist()), float(len(starts))
+    frame = frame.with_columns(coarse=number)
+    place = nw.when(nw.col("likely")).then(size + nw.col("coarse")).otherwise(size - 1.0 - nw.col("coarse"))
+    return frame.with_columns(coarse=place.cast(nw.Int64))
 
 
 def _number(condition: Any) -> Any:

@@ -1,7 +1,8 @@
 """Two-class and scalar Gaussian predictions, evaluated by the engine that holds them.
 
 One lazy pipeline of expressions: checks, the log-odds, the row formulas, the bin and the cell of each row. A dataframe
-engine sums it by its cells, once more by group, by cluster, and by both; nothing but sums leaves it.
+engine sums it by its cells, once more by group, by cluster, by both, and by cluster and coarse cell; nothing but sums
+leaves it.
 """
 
 import math
@@ -15,6 +16,8 @@ from ..._checks.columns import cluster_codes, group_codes, whole_number
 from ..._checks.message import fail
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.order import SPREADS
+from ..._sums import cell_pairs
+from ..._sums.cell_pairs import CellPairs
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.clusters import Clusters
 from ..._sums.dependence import added_by
@@ -78,7 +81,7 @@ class Expressed:
         return Evaluation.of(self.tally(self.plan(bins, bin_on, strategy)), limits)
 
     def tally(self, plan: Plan) -> Tally:
-        """Sum the rows: at most four queries, of all rows, by group, by cluster, and by both."""
+        """Sum the rows: at most five queries: all of them, by group, by cluster, by both, by cluster and cell."""
         query, size = self.main(plan)
         main = collected(query)
         self._refuse(main, plan)
@@ -101,6 +104,7 @@ class Expressed:
             ordered=None if self.classes else self._ordered(main, cell % SPREADS),
             n_certain=int(main["n_certain"].sum()),
             pairs=self._pairs(),
+            cell_pairs=self._cell_pairs(),
         )
 
     def main(self, plan: Plan) -> tuple[Any, int]:
@@ -237,6 +241,18 @@ class Expressed:
         columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         _, keys, key = group_codes(columns, found.num_rows)
         return Pairs.of(clusters, keys, cluster, key, np.stack(self._columns(found, wanted), axis=1))
+
+    def _cell_pairs(self) -> CellPairs | None:
+        if self.columns.cluster is None:
+            return None
+        rows, wanted = pair_columns(self.rows, self.weighted, self.classes)
+        rows = cells.coarse_odds(rows, self.weighted) if self.classes else cells.coarse_spread(rows)
+        query = sums_by(rows, ["cluster", "coarse"], wanted).head(cell_pairs.MAX_CELL_PAIRS + 1)
+        found = query.collect("pyarrow").to_native()
+        clusters, cluster = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
+        used, key = np.unique(found.column("coarse").to_numpy().astype(np.intp), return_inverse=True)
+        sums = np.stack(self._columns(found, wanted), axis=1)
+        return CellPairs.of(Pairs.of(clusters, tuple(used.tolist()), cluster, key, sums))
 
     def _columns(self, found: Any, wanted: list[str]) -> list[AnyArray]:
         """Return sums of dependent rows; states have no mistakes."""
