@@ -4,6 +4,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ._checks.rows import same_labels
 from ._types import ArrayLike, Labels
 from .bins import Bins
 from .evaluation import Evaluation
@@ -125,7 +126,7 @@ def evaluate(
     -----------------------------------------------------------------
     weighted sum     6     0.5500    0.5000  0.0500  -0.0500  -0.0040
     """
-    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
     return evaluate_predictions(
         predictions,
         bins=bins,
@@ -159,6 +160,7 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
     checked = Limits(**limits)
+    same_labels(predictions.row_labels, sample_weight=sample_weight, by=by, cluster=cluster)
     plan = Plan.of(predictions, bins, bin_on, strategy)
     tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
     return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, rng=rng)

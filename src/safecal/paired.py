@@ -7,6 +7,7 @@ import numpy as np
 from ._checks.columns import clusters, fraction, weights
 from ._checks.message import fail, same_rows
 from ._checks.pairs import same_outcomes
+from ._checks.rows import same_labels
 from ._types import AnyArray, ArrayLike, FloatArray
 from .comparison import Comparison, Difference
 from .errors import FormError
@@ -79,6 +80,7 @@ def compare(
             raise fail(FormError, name, "must be predictions", got=f"a {type(value).__name__}", hint=hint)
     level = fraction(level, "level")
     _check_pair(a, b)
+    same_labels(a.row_labels, sample_weight=sample_weight, cluster=cluster)
     weight = weights(sample_weight, a.n, a.outcome)
     codes, size = (None, None) if cluster is None else clusters(cluster, a.n, a.outcome)
     w = np.ones(a.n) if weight is None else np.asarray(weight, dtype=np.float64)
