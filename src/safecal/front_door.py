@@ -46,7 +46,7 @@ def evaluate(
     ----------
     y_true : array-like of shape (n,)
         What happened. For two classes 0 or 1, or any two labels with ``pos_label``; for more the column number, or one
-        of ``labels``.
+        of ``labels``. Numbers that seem to be counted from 1 are refused; ``labels=range(K)`` says that they are not.
     y_prob : array-like of shape (n,) or (n, K)
         Probability of the positive class, or of each of K classes.
     logits : array-like of shape (n,) or (n, K)
@@ -113,7 +113,7 @@ def evaluate(
     mistakes           1  for 1.3 announced: 0.769 times, 0.0195 to 4.29 at 95 %
     p-value         0.96  of calibration, exact test
     NLL           0.4851  nat, smaller is better; the model expected 0.4891
-    ECE           0.0500  over-confident part 0.0000, under-confident 0.0500
+    ECE           0.0500  (positive class) over-confident part 0.0000, under 0.0500
     by chance     0.1728  ECE if calibrated; 95 % of the time at most 0.3833
     ESCE         -0.0500  observed minus predicted
     Brier         0.1583  smaller is better

@@ -193,8 +193,7 @@ def categorical(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        The class that happened: a column number from 0 to K - 1, or one of ``labels``. Numbers that seem to start at
-        1 are refused; ``labels=range(K)`` says that they start at 0, and that class 0 merely never happened.
+        The class that happened: a column number from 0 to K - 1, or one of ``labels``.
     y_prob : array-like of shape (n, K)
         Probability of each class; each row sums to 1, within ``0.005 / (log K + 0.01)``: so near that
         ECD moves by at most 0.005 nat. Values are used as given.
@@ -237,7 +236,7 @@ def checked_classes(
     labels: Labels | None,
     clip: float | None,
     rows: RowLabels | None,
-    whole: bool = True,
+    whole: bool = False,
 ) -> Categorical:
     """Check an (n, K) array and its outcomes.
 
