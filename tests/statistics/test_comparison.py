@@ -78,8 +78,8 @@ def _said(p: np.ndarray, right: np.ndarray, classes: int) -> safecal.Predictions
 def exact_size(groups: list[tuple[int, float, float]], classes: int = 2) -> float:
     """Return how often models are told apart that are equal in every row, over all that may happen.
 
-    Each group has a number of rows, and what a and b say in them. Only how many of them go wrong matters, so the size is
-    a sum over these numbers, without a draw.
+    Each group has a number of rows, and what a and b say in them. Only how many of them go wrong matters, so the size
+    is a sum over these numbers, without a draw.
     """
     a, b = (np.concatenate([np.full(g[0], g[j]) for g in groups]) for j in (1, 2))
     laws = [stats.binom(n, 1.0 - _fair(p, q)) for n, p, q in groups]

@@ -11,7 +11,7 @@ from scipy import stats
 import safecal
 from safecal import Comparison, Difference, SideBySide, compare
 from safecal.errors import FormError, LabelError, OptionError, RangeError, SafecalError, ShapeError
-from safecal.inference.equality import rows_of_law
+from safecal.inference.equality import equality, rows_of_law
 
 RNG = np.random.default_rng(13)
 N = 500
@@ -242,6 +242,32 @@ def test_intervals_of_classes_agree_with_their_tests(n: int, level: float, rng: 
             found = compare(a, b, level=level, cluster=cluster, sample_weight=w)
             for d in (found.ecd, found.nll, found.brier):
                 assert d.shown == (not d.interval.low <= 0.0 <= d.interval.high)
+
+
+def test_clusters_surprise_together_unless_their_rows_show_that_they_do_not(rng: np.random.Generator) -> None:
+    # Vague rows: so many surprises are expected that independent rows are seen to be so.
+    clusters, rows = 200, 10
+    z, cluster = rng.normal(0, 1, clusters * rows), np.repeat(np.arange(clusters), rows)
+    models = {}
+    for name, u in (("apart", rng.random(clusters * rows)), ("together", rng.random(clusters)[cluster])):
+        odds = z if name == "apart" else z[cluster]
+        y = u < 1 / (1 + np.exp(-odds))
+        models[name] = [safecal.bernoulli(y, logits=c * odds) for c in (1.5, 0.5)]
+    width = {}
+    for name, (a, b) in models.items():
+        law = rows_of_law(a, b)["surprisal"]
+        share, d = np.full(a.n, 1 / a.n), a.score().surprisal - b.score().surprisal
+        alone, joint = equality(law, share, d, None), equality(law, share, d, cluster)
+        width[name] = math.sqrt(joint.variance / alone.variance)
+    assert width["apart"] < 1.5
+    assert width["together"] == pytest.approx(math.sqrt(rows), rel=0.15)
+    # Sharp rows: a storm may hide, so all rows of a cluster are taken for one.
+    y = np.ones(clusters * rows, dtype=bool)
+    sharp = rows_of_law(*(safecal.bernoulli(y, np.full(len(y), p)) for p in (0.9999, 0.999)))["surprisal"]
+    share = np.full(len(y), 1 / len(y))
+    joint = equality(sharp, share, np.zeros(len(y)), cluster)
+    assert joint.variance == pytest.approx(rows * equality(sharp, share, np.zeros(len(y)), None).variance)
+    assert joint.third == pytest.approx(rows**2 * equality(sharp, share, np.zeros(len(y)), None).third)
 
 
 def test_two_columns_and_one_have_the_same_law() -> None:
