@@ -7,7 +7,7 @@ import numpy as np
 
 from ._checks.columns import clusters, fraction, weights
 from ._checks.message import fail, same_rows
-from ._checks.pairs import same_outcomes
+from ._checks.pairs import same_outcomes, same_rows_of_both
 from ._checks.rows import same_labels
 from ._types import AnyArray, ArrayLike, FloatArray
 from .comparison import Comparison, Difference, SideBySide
@@ -148,6 +148,7 @@ def _side_by_side(
 
 def _check_pair(a: Predictions, b: Predictions) -> None:
     same_rows("b", b.n, a.n, "a")
+    same_rows_of_both(a.row_labels, b.row_labels)
     if a.discrete != b.discrete:
         got = f"{a.family} and {b.family} predictions"
         raise fail(FormError, "b", "must predict the same kind of outcome as `a`, classes or states", got=got)

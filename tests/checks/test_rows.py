@@ -109,6 +109,13 @@ def test_equal_labels_and_columns_without_labels_are_taken() -> None:
         safecal.ecd(pd.Series([0, 2, 2, 1]), frame)
 
 
+def test_two_models_must_have_the_same_labels() -> None:
+    a = safecal.bernoulli(Y, P)
+    with pytest.raises(AlignmentError, match=r"^`b` must have the same index as `a`; got another one\."):
+        safecal.compare(a, safecal.bernoulli(Y.reset_index(drop=True), P.reset_index(drop=True)))
+    assert safecal.compare(a, safecal.bernoulli(Y, P.to_numpy())).n == 4
+
+
 def test_labels_that_occur_twice_have_no_order_to_restore() -> None:
     with pytest.raises(AlignmentError, match=r"pass `y_prob\.to_numpy\(\)`"):
         safecal.ecd(Y.set_axis([0, 0, 1, 1]), P.set_axis([0, 1, 0, 1]))
