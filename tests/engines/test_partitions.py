@@ -464,7 +464,7 @@ def test_a_positive_label_in_no_partition_is_refused(tmp_path: Path) -> None:
     table = _with("sick", "no", slice(None))
     for frame in (table, _dask(table, tmp_path)):
         for max_rows in (500, 10_000):
-            with pytest.raises(LabelError, match=r"got 'yse', which never occurs\.\n\nHint: the labels that occur: 'no'"):
+            with pytest.raises(LabelError, match=r"got 'yse', which never occurs\.\n\nHint: .* occur: 'no'"):
                 evaluate_partitions(frame, columns, max_rows=max_rows)
 
 
