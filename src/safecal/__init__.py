@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._versions import show_versions
     from .baseline import Baseline
     from .bins import Bins
-    from .comparison import Comparison, Difference
+    from .comparison import Comparison, Difference, SideBySide
     from .consistency import Consistency, assess_consistency
     from .diagnosis import Diagnosis
     from .errors import SafecalError
@@ -70,6 +70,7 @@ _HOMES = {
     "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
     "Scored": "scored",
+    "SideBySide": "comparison",
     "Summary": "summary",
     "Table": "table",
     "Tally": "tally",
@@ -124,6 +125,7 @@ __all__ = [
     "SafeTemperature",
     "SafecalError",
     "Scored",
+    "SideBySide",
     "Summary",
     "Table",
     "Tally",

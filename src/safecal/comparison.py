@@ -5,16 +5,18 @@ difference in NLL, and the sentence in words weighs both.
 """
 
 import html
+import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Self, final
 
 from . import documents
 from .display import number
 from .inference.results import Interval
 
-__all__ = ["Comparison", "Difference"]
+__all__ = ["Comparison", "Difference", "SideBySide"]
 
 
 @final
@@ -56,6 +58,13 @@ class Difference:
     def shown(self) -> bool:
         """Whether the interval excludes 0."""
         return self.p_value < 1.0 - self.interval.level
+
+    @property
+    def told(self) -> bool:
+        """Whether these rows can tell; not where they spread too little to hold what equal models do by chance."""
+        at = self.interval
+        spread = NormalDist().inv_cdf(0.5 * (1.0 + at.level))
+        return self.shown or not (math.isinf(at.low) or math.isinf(at.high) or abs(self.statistic) > spread)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; infinities are written as text."""
@@ -114,7 +123,7 @@ class Comparison:
     NLL     0.6158   0.5043  +0.1115  +0.0803 to +0.1477  < 0.0001
     Brier   0.1856   0.1680  +0.0176  +0.0121 to +0.0236  < 0.0001
     <BLANKLINE>
-    Interval: t, skewness-corrected.
+    Interval: t, skewness-corrected, and what equal models do by chance.
     b has lower NLL (NLL 0.6158 for a, 0.5043 for b) and is less over-confident
     (ECD +0.3189 for a, +0.0349 for b).
     """
@@ -130,7 +139,7 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """What the differences in ECD and NLL say together, in words; never which model is better by ECD alone."""
-        return _verdict(self)
+        return _verdict(self) + _untold({"NLL": self.nll, "ECD": self.ecd})
 
     def _title(self) -> str:
         units = f"{self.n} {'row' if self.n == 1 else 'rows'}"
@@ -155,28 +164,10 @@ class Comparison:
         return rows
 
     def __repr__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(row[j]) for row in cells) for j in range(6)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
-            for row in cells
-        ]
-        words = [line for text in (f"Interval: {self._method()}.", self.verdict) for line in textwrap.wrap(text, 79)]
-        return "\n".join([self._title(), "", lines[0], "-" * len(lines[0]), *lines[1:], "", *words])
+        return _text(self._title(), self._cells(), [f"Interval: {self._method()}.", self.verdict])
 
     def _repr_html_(self) -> str:
-        head, *body = self._cells()
-        right = 'style="text-align:right"'
-        top = "".join(f'<th scope="col" {right}>{html.escape(c)}</th>' for c in head)
-        rows = "".join(
-            f'<tr><th scope="row" style="text-align:left">{html.escape(row[0])}</th>'
-            + "".join(f"<td {right}>{html.escape(c)}</td>" for c in row[1:])
-            + "</tr>"
-            for row in body
-        )
-        table = f"<table><caption>{html.escape(self._title())}</caption><thead><tr>{top}</tr></thead>"
-        words = html.escape(f"{self.verdict} Interval: {self._method()}.")
-        return f"<div>{table}<tbody>{rows}</tbody></table><p>{words}</p></div>"
+        return _page(self._title(), self._cells(), f"{self.verdict} Interval: {self._method()}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -192,6 +183,104 @@ class Comparison:
         for name in _METRICS:
             values[name] = None if content[name] is None else Difference.from_dict(content[name])
         return cls(**values)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Two evaluations in one table, without a test: they hold no rows, and only rows can be compared one by one.
+
+    Attributes
+    ----------
+    n : (int, int)
+        Rows of each.
+    decisions : (str, str)
+        SAFE, UNSAFE or UNDETERMINED.
+    level : (float, float)
+        Level of the intervals of each.
+    metrics : mapping of names to pairs
+        Each metric of both: an `Interval`, or a float where it has none.
+
+    See Also
+    --------
+    compare : Make one.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> monday = safecal.evaluate([1, 0, 1, 1] * 50, [0.9, 0.2, 0.6, 0.8] * 50)
+    >>> tuesday = safecal.evaluate([1, 0, 0, 1] * 50, [0.9, 0.2, 0.6, 0.8] * 50)
+    >>> safecal.compare(monday, tuesday)
+    safecal comparison: two evaluations
+    <BLANKLINE>
+                                               a, 95 %                       b, 95 %
+    --------------------------------------------------------------------------------
+    verdict                                       SAFE                  UNDETERMINED
+    rows                                           200                           200
+    ECD                   -0.2341 (-0.2406 to -0.2268)  -0.1327 (-0.1692 to -0.0776)
+    temperature              0.0000 (0.0000 to 0.1575)     0.5719 (0.4536 to 0.7409)
+    mistakes                 0.0000 (0.0000 to 0.0820)     1.1111 (0.8247 to 1.4649)
+    NLL                                         0.2656                        0.3670
+    ECE (positive class)                        0.2250                        0.2750
+    Brier                                       0.0625                        0.1125
+    <BLANKLINE>
+    No test is possible: evaluations hold no rows, ...
+    """
+
+    n: tuple[int, int]
+    decisions: tuple[str, str]
+    level: tuple[float, float]
+    metrics: Mapping[str, tuple[Interval | float, Interval | float]]
+
+    def _cells(self) -> list[list[str]]:
+        head = ["", *(f"{name}, {100 * level:g} %" for name, level in zip("ab", self.level, strict=True))]
+        rows = [head, ["verdict", *self.decisions], ["rows", *map(str, self.n)]]
+        return rows + [[name, *(_value(x, name == "ECD") for x in pair)] for name, pair in self.metrics.items()]
+
+    def __repr__(self) -> str:
+        return _text(_SIDES, self._cells(), [_NO_TEST])
+
+    def _repr_html_(self) -> str:
+        return _page(_SIDES, self._cells(), _NO_TEST)
+
+
+_SIDES = "safecal comparison: two evaluations"
+_NO_TEST = (
+    "No test is possible: evaluations hold no rows, and what makes a row hard for both cancels in rows alone. "
+    "Intervals that overlap do not say that there is no difference. Hint: compare the predictions, `compare(a, b)` "
+    "of what `bernoulli`, `categorical`, `gaussian` or `density` returned."
+)
+
+
+def _value(x: Interval | float, signed: bool) -> str:
+    if not isinstance(x, Interval):
+        return number(x, signed=signed)
+    ends = f"{number(x.low, signed=signed)} to {number(x.high, signed=signed)}"
+    return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends})")
+
+
+def _text(title: str, cells: Sequence[Sequence[str]], words: Sequence[str]) -> str:
+    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in cells
+    ]
+    wrapped = [line for text in words for line in textwrap.wrap(text, 79)]
+    return "\n".join([title, "", lines[0], "-" * len(lines[0]), *lines[1:], "", *wrapped])
+
+
+def _page(title: str, cells: Sequence[Sequence[str]], words: str) -> str:
+    head, *body = cells
+    right = 'style="text-align:right"'
+    top = "".join(f'<th scope="col" {right}>{html.escape(c)}</th>' for c in head)
+    rows = "".join(
+        f'<tr><th scope="row" style="text-align:left">{html.escape(row[0])}</th>'
+        + "".join(f"<td {right}>{html.escape(c)}</td>" for c in row[1:])
+        + "</tr>"
+        for row in body
+    )
+    table = f"<table><caption>{html.escape(title)}</caption><thead><tr>{top}</tr></thead>"
+    return f"<div>{table}<tbody>{rows}</tbody></table><p>{html.escape(words)}</p></div>"
 
 
 _COUNTS = ("n", "clusters", "n_impossible_a", "n_impossible_b")
@@ -220,6 +309,17 @@ def _verdict(c: Comparison) -> str:
         return f"{words}{better} has lower NLL ({_by('NLL', nll)}) {link} is {side} ({_by('ECD', ecd)})."
     link = " only because it says less:" if over else ":"
     return f"{words}{lower} is {side} ({_by('ECD', ecd)}){link} its NLL is higher ({_by('NLL', nll)})."
+
+
+def _untold(found: Mapping[str, Difference | None]) -> str:
+    """Say where the rows cannot tell; nothing where they can."""
+    names = {name: d.interval for name, d in found.items() if d is not None and not d.told}
+    if not names:
+        return ""
+    said = f" These rows cannot tell the {' and the '.join(names)} of a from that of b"
+    if any(math.isfinite(at.low) for at in names.values()):
+        said += ": what differs between them is rare and large, and too little of it has happened"
+    return f"{said}."
 
 
 def _by(name: str, d: Difference) -> str:

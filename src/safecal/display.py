@@ -21,6 +21,7 @@ __all__ = [
     "PLACE",
     "Metric",
     "count",
+    "ece_of",
     "evaluation_html",
     "evaluation_text",
     "inference_rows",
@@ -58,32 +59,33 @@ def count(value: float) -> str:
 
 
 def _row(
-    label: str, n: int, ecd: float, predicted: float, observed: float, reliability: bool, ece: float | None = None
+    label: str, n: int, ecd: float, predicted: float, observed: float, columns: Sequence[str], ece: float | None = None
 ) -> list[str]:
-    gap = observed - predicted
-    cells = [label, f"{n:d}"]
-    if reliability:
-        cells += [
-            number(predicted),
-            number(observed),
-            number(abs(gap) if ece is None else ece),
-            number(gap, signed=True),
-        ]
-    return [*cells, number(ecd, signed=True)]
+    esce = observed - predicted
+    texts = {
+        "rows": f"{n:d}",
+        "predicted": number(predicted),
+        "observed": number(observed),
+        "ECE": number(abs(esce) if ece is None else ece),
+        "ESCE": number(esce, signed=True),
+        "ECD": number(ecd, signed=True),
+    }
+    return [label, *(texts[name] for name in columns)]
 
 
 def _table_cells(table: Table) -> tuple[list[str], Cells, list[str]]:
     """Return header, one row a key with its unweighted values, and the weighted sum."""
     total = table.total
-    reliability = total.sum_predicted is not None
-    header = [table.name, "rows", *(["predicted", "observed", "ECE", "ESCE"] if reliability else []), "ECD"]
+    columns = ["rows", "ECD"]
+    if total.sum_predicted is not None:  # a group has bins of its own, which these sums do not know: no ECE
+        columns[1:1] = ["predicted", "observed", *(["ECE"] if table.bins else []), "ESCE"]
     n, ecd, predicted, observed = (x.tolist() for x in (table.n, table.ecd, table.predicted, table.observed))
     rows = zip(table.labels, n, ecd, predicted, observed, strict=True)
-    body = [_row(*row, reliability) for row in rows]
+    body = [_row(*row, columns) for row in rows]
     means = (total.mean_confidence, total.accuracy) if table.top_label else (total.mean_predicted, total.mean_observed)
-    ece = table.ece() if reliability else None
+    ece = table.ece() if "ECE" in columns else None
     last = "weighted sum" if table.bins else "all rows"
-    return header, body, _row(last, total.n, total.ecd, *means, reliability, ece)
+    return [table.name, *columns], body, _row(last, total.n, total.ecd, *means, columns, ece)
 
 
 def _align(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -172,6 +174,11 @@ def table_html(table: Table) -> str:
     )
 
 
+def ece_of(table: Table) -> str:
+    """Say what an ECE compares: how often the positive class happens, or how often the most likely one does."""
+    return "confidence" if table.top_label else "positive class"
+
+
 def inference_rows(
     ecd: Interval, temperature: Interval, test: TestResult, mistakes: Mistakes | None = None
 ) -> list[Metric]:
@@ -207,7 +214,7 @@ def metric_rows(s: Summary, bins: Table | None, reliability: Reliability | None)
         rows.append(("NLL", number(s.nll), f"nat, smaller is better; the model expected {number(s.mean_entropy)}"))
     if bins is not None:
         over, under = (number(bins.ece(side)) for side in SIDES)
-        rows.append(("ECE", number(bins.ece()), f"over-confident part {over}, under-confident {under}"))
+        rows.append(("ECE", number(bins.ece()), f"({ece_of(bins)}) over-confident part {over}, under {under}"))
         if reliability is not None:
             most = number(reliability.ece_quantile)
             rows.append(

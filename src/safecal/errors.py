@@ -7,6 +7,7 @@
         ├── InputError                 an argument breaks a rule; the message names it
         │   ├── FormError              the prediction is given in no form, or in two
         │   ├── ShapeError             wrong number of dimensions, rows or columns
+        │   ├── AlignmentError         rows of pandas objects whose labels differ
         │   ├── EmptyError             nothing to work on
         │   ├── DtypeError             not numbers, or numbers that would have to be rounded
         │   ├── MissingValueError      NaN, None or a masked value
@@ -32,6 +33,7 @@
 import typing
 
 __all__ = [
+    "AlignmentError",
     "BinsError",
     "CovarianceError",
     "DocumentError",
@@ -81,6 +83,10 @@ class FormError(InputError):
 
 class ShapeError(InputError):
     """An argument has the wrong number of dimensions, rows or columns."""
+
+
+class AlignmentError(InputError):
+    """Two pandas objects do not have the same index, so which rows belong together is not clear."""
 
 
 class EmptyError(InputError):

@@ -4,6 +4,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ._checks.rows import same_labels
 from ._types import ArrayLike, Labels
 from .bins import Bins
 from .evaluation import Evaluation
@@ -45,7 +46,7 @@ def evaluate(
     ----------
     y_true : array-like of shape (n,)
         What happened. For two classes 0 or 1, or any two labels with ``pos_label``; for more the column number, or one
-        of ``labels``.
+        of ``labels``. Numbers that seem to be counted from 1 are refused; ``labels=range(K)`` says that they are not.
     y_prob : array-like of shape (n,) or (n, K)
         Probability of the positive class, or of each of K classes.
     logits : array-like of shape (n,) or (n, K)
@@ -114,7 +115,7 @@ def evaluate(
     shift        -0.3615  95 % interval -3.51... to +1.80...; 0 is calibrated
     slope         1.1028  95 % interval -0.19... to 4.14...; 1 is calibrated
     NLL           0.4851  nat, smaller is better; the model expected 0.4891
-    ECE           0.0500  over-confident part 0.0000, under-confident 0.0500
+    ECE           0.0500  (positive class) over-confident part 0.0000, under 0.0500
     by chance     0.1728  ECE if calibrated; 95 % of the time at most 0.3833
     ESCE         -0.0500  observed minus predicted
     Brier         0.1583  smaller is better
@@ -127,7 +128,7 @@ def evaluate(
     -----------------------------------------------------------------
     weighted sum     6     0.5500    0.5000  0.0500  -0.0500  -0.0040
     """
-    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
     return evaluate_predictions(
         predictions,
         bins=bins,
@@ -161,6 +162,7 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
     checked = Limits(**limits)
+    same_labels(predictions.row_labels, sample_weight=sample_weight, by=by, cluster=cluster)
     plan = Plan.of(predictions, bins, bin_on, strategy)
     tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
     return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, rng=rng)

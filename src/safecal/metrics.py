@@ -3,6 +3,7 @@
 from typing import Any
 
 from ._checks.columns import weights
+from ._checks.rows import same_labels
 from ._types import ArrayLike, Labels
 from .bins import Bins
 from .families.classifier import classifier
@@ -293,6 +294,7 @@ def nees(
     2.5
     """
     predictions = gaussian(x_true, mean, std=std, var=var, cov=cov, chol=chol, precision=precision)
+    same_labels(predictions.row_labels, sample_weight=sample_weight)
     return predictions.mean_nees(weights(sample_weight, predictions.n, "x_true"))
 
 
@@ -304,7 +306,7 @@ def _predictions(
     labels: Labels | None,
     clip: float | None,
 ) -> Predictions:
-    return classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+    return classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
 
 
 def _table(

@@ -10,6 +10,7 @@ from scipy import special
 
 from . import documents
 from ._checks.columns import weights
+from ._checks.rows import same_labels
 from ._sums.cells import Points
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
 from .bins import Bins
@@ -154,6 +155,7 @@ def assess_reliability(
         raise UnavailableError(
             f"reliability compares probabilities of classes; {predictions.family} predictions have none."
         )
+    same_labels(predictions.row_labels, sample_weight=sample_weight)
     weight = weights(sample_weight, predictions.n, predictions.outcome)
     if weight is not None:  # only their ratios matter; powers of them must stay in range
         weight = weight / weight.max()

@@ -249,7 +249,7 @@ class Table:
         return gaps < 0 if self.top_label else gaps * np.sign(predicted - 0.5) < 0
 
     def ece(self, side: str | None = None) -> float:
-        """Weighted mean of the absolute gaps: 0 is best.
+        """Weighted mean of the absolute gaps of bins: 0 is best.
 
         Parameters
         ----------
@@ -260,7 +260,17 @@ class Table:
         -------
         float
             The expected calibration error, or a part of it.
+
+        Raises
+        ------
+        UnavailableError
+            For groups: the ECE of a group is over bins of its own rows, which are not here.
         """
+        if self.bins is None:
+            raise UnavailableError(
+                "ECE is over bins, and this is a table of groups.\n\n"
+                "Hint: evaluate the rows of a group by themselves, or read `gaps`, their ESCE."
+            )
         gaps = np.abs(self._reliability())
         if side is None:
             return float(gaps.sum())

@@ -112,6 +112,7 @@ SAME_ROOM = {
     ("consistency", "evaluation"),
     ("consistency", "front_door"),
     ("paired", "comparison"),
+    ("paired", "evaluation"),
 }
 
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.

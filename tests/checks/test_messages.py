@@ -460,21 +460,28 @@ CASES: list[Case] = [
         lambda: safecal.evaluate(["a", "b", "b", "a"], P, pos_label="A"),
         LabelError,
         (
-            "`y_true` must hold `pos_label` ('A') and at most one other label; got 2 others: 'a', 'b'.\n\n"
-            "Hint: 'A' does not occur: is it spelled as in `y_true`?"
+            "`pos_label` must be one of the labels in `y_true`; got 'A', which never occurs.\n\n"
+            "Hint: the labels that occur: 'a', 'b'. If yours merely never happened, pass `y_true == 'A'` as outcomes, "
+            "without `pos_label`."
         ),
     ),
     (
         "a pos_label of another type",
         lambda: safecal.evaluate(["a", "b", "b", "a"], P, pos_label=1),
         LabelError,
-        "`pos_label` must be one of the labels in `y_true`; got 1, where `y_true` holds 'a', 'b'.",
+        (
+            "`pos_label` must be one of the labels in `y_true`; got 1, which never occurs.\n\n"
+            "Hint: the labels that occur: 'a', 'b'."
+        ),
     ),
     (
         "a text as pos_label for numbers",
         lambda: safecal.evaluate(Y, P, pos_label="1"),
         LabelError,
-        "`pos_label` must be one of the labels in `y_true`; got '1', where `y_true` holds 0, 1.",
+        (
+            "`pos_label` must be one of the labels in `y_true`; got '1', which never occurs.\n\n"
+            "Hint: the labels that occur: 0, 1."
+        ),
     ),
     (
         "a class number too large",

@@ -458,6 +458,16 @@ def test_a_third_label_is_refused_wherever_it_stands(small: None) -> None:
             evaluate_partitions(table, BINARY, max_rows=max_rows)
 
 
+@pytest.mark.extra
+def test_a_positive_label_in_no_partition_is_refused(tmp_path: Path) -> None:
+    columns = replace(BINARY, pos_label="yse")
+    table = _with("sick", "no", slice(None))
+    for frame in (table, _dask(table, tmp_path)):
+        for max_rows in (500, 10_000):
+            with pytest.raises(LabelError, match=r"got 'yse', which never occurs\.\n\nHint: .* occur: 'no'"):
+                evaluate_partitions(frame, columns, max_rows=max_rows)
+
+
 def test_lists_of_another_length_are_refused_wherever_they_stand(small: None) -> None:
     short = TABLE.slice(0, 1000).select(["kind", "prob"])
     wide = pa.table({"kind": [0] * 1000, "prob": [[0.2] * 5] * 1000})

@@ -280,7 +280,12 @@ def _of_summary(read: Callable[[Summary], float]) -> Metric:
 
 
 def _function(function: Callable[..., float], **options: Any) -> Metric:
-    return lambda family, columns, w: function(**columns, **family.fixed, **options, sample_weight=w)
+    def read(family: Family, columns: Columns, w: np.ndarray | None) -> float:
+        # Rows are drawn anyhow: where class 0 never happens, `labels` says that classes are numbered from 0 still.
+        names = {"labels": range(family.outcomes)} if family.build is safecal.categorical else {}
+        return function(**columns, **family.fixed, **options, **names, sample_weight=w)
+
+    return read
 
 
 # name -> (metric, the families it exists for)

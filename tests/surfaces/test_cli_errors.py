@@ -75,6 +75,13 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     "nothing but missing values": (
         lambda f: _file(f, "y,p\n1,\n0,\n"), ["--drop-missing"], "has missing values; nothing is left"
     ),
+    "swapped columns": (
+        lambda f: _file(f, ROWS), ["--y", "p", "--prob", "y"], "the columns seem swapped: `--y` names what happened."
+    ),
+    "classes from 1": (
+        lambda f: _file(f, "y,a,b\n1,0.5,0.5\n2,0.5,0.5\n"), ["--y", "y", "--prob", "a", "--prob", "b"],
+        "numbered from 1: subtract 1, or name the classes with `--label`, in their order.",
+    ),
     "words as labels": (
         lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\n"), [], "for example `--pos-label"
     ),

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal import Comparison, Difference, compare
-from safecal.errors import FormError, LabelError, RangeError, SafecalError, ShapeError
+from safecal import Comparison, Difference, SideBySide, compare
+from safecal.errors import FormError, LabelError, OptionError, RangeError, SafecalError, ShapeError
+from safecal.inference.equality import equality, rows_of_law
 
 RNG = np.random.default_rng(13)
 N = 500
@@ -187,11 +188,18 @@ HONEST_THREE = safecal.bernoulli([1, 0, 1], [0.5, 0.2, 0.7])
 def test_one_row_and_equal_differences_are_defined() -> None:
     one = compare(safecal.bernoulli([1], [0.9]), safecal.bernoulli([1], [0.6]))
     assert (one.nll.interval.low, one.nll.interval.high, one.nll.p_value) == (-math.inf, math.inf, 1.0)
-    for n, low in ((5, -math.inf), (7, math.log(0.6 / 0.9))):  # by their signs alone, five are too few
+    assert one.verdict.endswith("These rows cannot tell the NLL and the ECD of a from that of b.")
+    d, other, fewest = math.log(0.6 / 0.9), math.log(0.4 / 0.1), {7: False, 40: True}
+    for n, shown in fewest.items():  # by what happens to equal models, seven are too few
         same = compare(safecal.bernoulli([1] * n, [0.9] * n), safecal.bernoulli([1] * n, [0.6] * n))
-        assert same.nll.p_value == 2.0 ** (1 - n)
-        assert same.nll.interval.low == pytest.approx(low)
-        assert same.nll.interval.method == "sign test: every difference is the same"
+        law = stats.pearson3(skew=(d + other) / math.sqrt(-d * other * n), scale=math.sqrt(-d * other * n))
+        assert same.nll.p_value == pytest.approx(2.0 * law.cdf(n * d), rel=1e-9)
+        assert same.nll.shown == shown
+        assert same.nll.interval.high == pytest.approx(d - law.ppf(0.025) / n)
+        assert same.nll.interval.method == "what equal models do by chance"
+    states = [safecal.gaussian([1.0] * 9, [m] * 9, std=1.0) for m in (0.0, 2.5)]
+    assert compare(*states).nll.interval.method == "none: every difference is the same"
+    assert compare(*states).nll.p_value == 1.0
     none = compare(safecal.bernoulli([1] * 5, [0.9] * 5), safecal.bernoulli([1] * 5, [0.9] * 5))
     assert (none.nll.p_value, none.nll.interval.low, none.nll.interval.high) == (1.0, 0.0, 0.0)
 
@@ -201,6 +209,125 @@ def test_the_largest_floats_do_not_overflow() -> None:
     found = compare(safecal.bernoulli(y, logits=[1e308, 1e308, 1.0]), safecal.bernoulli(y, logits=[1.0, -1.0, 1.0]))
     assert found.nll.interval.value == pytest.approx(1e308 / 1.5)
     assert max(map(len, repr(found).splitlines())) < 80
+
+
+def test_rows_without_a_surprise_cannot_tell() -> None:
+    y = np.ones(50, dtype=bool)
+    sharp, vague = (safecal.bernoulli(y, np.full(50, p)) for p in (0.999, 0.99))
+    found = compare(sharp, vague)
+    assert found.nll.p_value > 0.5
+    assert not found.nll.told
+    assert found.verdict.endswith(
+        "These rows cannot tell the NLL of a from that of b: what differs between them is rare and large, and too "
+        "little of it has happened."
+    )
+    # Whatever happens, the excess of 0.999 is above that of 0.99: no chance is in that.
+    assert found.ecd.interval.low == pytest.approx(found.ecd.interval.value)
+    assert found.ecd.interval.method == "the same side whatever happens"
+    assert found.ecd.p_value == 0.0
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("n", [6, 30, 250])
+def test_intervals_of_classes_agree_with_their_tests(n: int, level: float, rng: np.random.Generator) -> None:
+    for k in range(20):
+        z = rng.normal(3.0, 1.5, (n, 4)) * [1, 0, 0, 0] + rng.normal(0, 1, (n, 4))
+        w = rng.integers(1, 4, n) if k % 2 else None
+        cluster = rng.permutation(np.arange(n) % (n // 3)) if k % 3 == 0 else None
+        y = (np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)).cumsum(axis=1) < rng.random((n, 1))
+        y = np.minimum(y.sum(axis=1), 3)
+        many = [safecal.categorical(y, logits=z * t) for t in (1.3, rng.uniform(0.3, 1.2))]
+        two = [safecal.bernoulli(y == 0, logits=z[:, 0] * t + s) for t, s in ((1.4, 0.0), (0.8, rng.normal(0, 1)))]
+        for a, b in (many, two):
+            found = compare(a, b, level=level, cluster=cluster, sample_weight=w)
+            for d in (found.ecd, found.nll, found.brier):
+                assert d.shown == (not d.interval.low <= 0.0 <= d.interval.high)
+
+
+def test_clusters_surprise_together_unless_their_rows_show_that_they_do_not(rng: np.random.Generator) -> None:
+    # Vague rows: so many surprises are expected that independent rows are seen to be so.
+    clusters, rows = 200, 10
+    z, cluster = rng.normal(0, 1, clusters * rows), np.repeat(np.arange(clusters), rows)
+    models = {}
+    for name, u in (("apart", rng.random(clusters * rows)), ("together", rng.random(clusters)[cluster])):
+        odds = z if name == "apart" else z[cluster]
+        y = u < 1 / (1 + np.exp(-odds))
+        models[name] = [safecal.bernoulli(y, logits=c * odds) for c in (1.5, 0.5)]
+    width = {}
+    for name, (a, b) in models.items():
+        law = rows_of_law(a, b)["surprisal"]
+        share, d = np.full(a.n, 1 / a.n), a.score().surprisal - b.score().surprisal
+        alone, joint = equality(law, share, d, None), equality(law, share, d, cluster)
+        width[name] = math.sqrt(joint.variance / alone.variance)
+    assert width["apart"] < 1.5
+    assert width["together"] == pytest.approx(math.sqrt(rows), rel=0.15)
+    # Sharp rows: a storm may hide, so all rows of a cluster are taken for one.
+    y = np.ones(clusters * rows, dtype=bool)
+    sharp = rows_of_law(*(safecal.bernoulli(y, np.full(len(y), p)) for p in (0.9999, 0.999)))["surprisal"]
+    share = np.full(len(y), 1 / len(y))
+    joint = equality(sharp, share, np.zeros(len(y)), cluster)
+    assert joint.variance == pytest.approx(rows * equality(sharp, share, np.zeros(len(y)), None).variance)
+    assert joint.third == pytest.approx(rows**2 * equality(sharp, share, np.zeros(len(y)), None).third)
+
+
+def test_two_columns_and_one_have_the_same_law() -> None:
+    two = [safecal.categorical(Y.astype(int), logits=np.stack([np.zeros(N), c * LOG_ODDS], axis=1)) for c in (2.0, 1.0)]
+    for name in ("ecd", "nll", "brier"):
+        one, other = getattr(compare(LOUD, HONEST), name), getattr(compare(*two), name)
+        assert (one.interval.low, one.p_value) == pytest.approx((other.interval.low, other.p_value), rel=1e-9)
+
+
+def test_the_law_of_many_classes_is_that_of_two_where_all_others_are_one(rng: np.random.Generator) -> None:
+    top, y = rng.uniform(0.7, 0.999, 60), (rng.random(60) < 0.1).astype(int)
+    other = rng.uniform(0.7, 0.999, 60)
+    many = [safecal.categorical(3 * y, np.column_stack([p, *[(1 - p) / 4] * 4])) for p in (top, other)]
+    two = [safecal.bernoulli(1 - y, p) for p in (top, other)]
+    a, b = rows_of_law(*many)["surprisal"], rows_of_law(*two)["surprisal"]
+    assert a.variance == pytest.approx(b.variance, rel=1e-5)
+    assert a.third == pytest.approx(b.third, rel=1e-5)
+    assert not rows_of_law(safecal.gaussian([0.0], [0.0], std=1.0), safecal.gaussian([0.0], [1.0], std=1.0))
+    assert not rows_of_law(many[0], safecal.categorical(y, np.full((60, 3), 1 / 3)))
+
+
+def test_probabilities_of_zero_are_left_out_of_the_law_and_said() -> None:
+    y = [1, 1, 0, 1, 0, 1]
+    found = compare(
+        safecal.bernoulli(y, [1.0, 0.9, 0.2, 0.7, 0.3, 0.8]), safecal.bernoulli(y, [0.9, 0.8, 0.4, 0.9, 0.1, 0.7])
+    )
+    assert found.nll.interval.method.endswith("what equal models do by chance (1 row with a probability of 0 left out)")
+    assert found.brier.interval.method.endswith("what equal models do by chance")
+    both = compare(
+        safecal.bernoulli(y, [1.0, 0.9, 0.2, 0.7, 0.3, 0.8]), safecal.bernoulli(y, [1.0, 0.8, 0.4, 0.9, 0.1, 0.7])
+    )
+    assert both.nll.interval.method.endswith("what equal models do by chance")
+    classes = [[1.0, 0.0, 0.0], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.0, 0.4, 0.6]]
+    other = [[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.1, 0.5, 0.4], [0.0, 0.7, 0.3]]
+    found = compare(safecal.categorical([0, 1, 2, 1], classes), safecal.categorical([0, 1, 2, 1], other))
+    assert "(1 row with a probability of 0 left out)" in found.nll.interval.method
+    assert "left out" not in found.brier.interval.method
+
+
+def test_two_evaluations_stand_side_by_side_without_a_test() -> None:
+    a, b = LOUD.evaluate(), HONEST.evaluate(level=0.9)
+    found = compare(a, b)
+    assert isinstance(found, SideBySide)
+    assert found.n == (N, N)
+    assert found.level == (0.95, 0.9)
+    assert found.decisions == (a.verdict.decision, b.verdict.decision)
+    assert found.metrics["ECD"] == (a.interval, b.interval)
+    assert list(found.metrics) == ["ECD", "temperature", "mistakes", "NLL", "ECE (positive class)", "Brier"]
+    text, page = repr(found), found._repr_html_()
+    assert max(map(len, text.splitlines())) <= 80
+    for words in ("No test is possible: evaluations hold no rows", "p-value"):
+        assert (words in " ".join(text.split())) == (words in page) == (words != "p-value")
+    states = safecal.gaussian([0.0, 1.0], [0.0, 0.0], std=1.0).evaluate()
+    assert list(compare(states, states).metrics) == ["ECD", "temperature", "NLL"]
+    top = LOUD.evaluate(bin_on="confidence")
+    assert not any(name.startswith("ECE") for name in compare(top, b).metrics)
+    with pytest.raises(OptionError, match="`cluster` belongs to rows; got two evaluations, which hold none"):
+        compare(a, b, cluster=np.arange(N))
+    with pytest.raises(FormError, match="`b` must be predictions; got a Evaluation"):
+        compare(LOUD, b)
 
 
 def test_unnormalised_densities_have_ecd_alone(rng: np.random.Generator) -> None:

@@ -3,13 +3,14 @@
 import math
 import re
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import safecal
 from safecal import Interval
-from safecal.display import number
+from safecal.display import number, table_text
 from safecal.inference.results import direction
 
 SCRIPT = "<script>alert(1)</script>"
@@ -49,7 +50,7 @@ mistakes            2  for 1.1 announced: 1.82 times, 0.22 to 6.57 at 95 %
 p-value      < 0.0001  of calibration, exact test
 impossible          1  of 7 rows had probability 0; ECD of the others +0.0422
 NLL              +inf  nat, smaller is better; the model expected 0.4057
-ECE            0.3286  over-confident part 0.2286, under-confident 0.1000
+ECE            0.3286  (positive class) over-confident part 0.2286, under 0.1000
 by chance      0.1714  ECE if calibrated; 95 % of the time at most 0.3000
 ESCE          +0.1286  observed minus predicted
 Brier          0.2729  smaller is better
@@ -64,14 +65,14 @@ probability   rows  predicted  observed     ECE     ESCE      ECD
 -----------------------------------------------------------------
 weighted sum     7     0.4429    0.5714  0.3286  +0.1286     +inf
 
-group                     rows  predicted  observed     ECE     ESCE      ECD
------------------------------------------------------------------------------
-south                        4     0.3500    0.5000  0.1500  +0.1500     +inf
-a name that is much t...     1     0.9000    1.0000  0.1000  +0.1000  -0.2197
-north                        1     0.1000    0.0000  0.1000  -0.1000  -0.2197
-None                         1     0.7000    1.0000  0.3000  +0.3000  -0.2542
------------------------------------------------------------------------------
-all rows                     7     0.4429    0.5714  0.1571  +0.1286     +inf"""
+group                     rows  predicted  observed     ESCE      ECD
+---------------------------------------------------------------------
+south                        4     0.3500    0.5000  +0.1500     +inf
+a name that is much t...     1     0.9000    1.0000  +0.1000  -0.2197
+north                        1     0.1000    0.0000  -0.1000  -0.2197
+None                         1     0.7000    1.0000  +0.3000  -0.2542
+---------------------------------------------------------------------
+all rows                     7     0.4429    0.5714  +0.1286     +inf"""
     )
 
 
@@ -88,7 +89,7 @@ temperature   3.0496  95 % interval A to B; 1 is calibrated
 mistakes           1  for 1.1 announced: 0.909 times, 0.023 to 5.07 at 95 %
 p-value          0.5  of calibration, exact test
 NLL           1.1919  nat, smaller is better; the model expected 0.8433
-ECE           0.3667  over-confident part 0.1667, under-confident 0.2000
+ECE           0.3667  (confidence) over-confident part 0.1667, under 0.2000
 by chance     0.3467  ECE if calibrated; 95 % of the time at most 0.6333
 ESCE         +0.0333  observed minus predicted
 Brier         0.7133  smaller is better
@@ -102,6 +103,32 @@ confidence    rows  predicted  observed     ECE     ESCE      ECD
 -----------------------------------------------------------------
 weighted sum     3     0.6333    0.6667  0.3667  +0.0333  +0.3486"""
     )
+
+
+@pytest.mark.parametrize("bins", ["probability", "confidence"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_text_and_pages_say_which_ece_they_print(tmp_path: Path, columns: int, bins: str) -> None:
+    p = np.array([0.2, 0.7, 0.9, 0.6] * 5)
+    if columns == 2 and bins == "probability":
+        bins = "confidence"
+    y_prob = p if columns == 1 else np.column_stack([1 - p, p])
+    result = safecal.evaluate([0, 1, 1, 0] * 5, y_prob, bin_on=bins, by=["a", "b"] * 10)
+    which = "(positive class)" if columns == 1 and bins == "probability" else "(confidence)"
+    other = {"(positive class)", "(confidence)"} - {which}
+    result.report(tmp_path / "page.html")
+    text, page, report = repr(result), result._repr_html_(), (tmp_path / "page.html").read_text()
+    assert re.search(rf"^ECE +0\.\d{{4}}  {re.escape(which)} over-confident part", text, re.MULTILINE)
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"{which} over-confident part" in page
+    assert f"ECE {which}" in report
+    assert not any(word in whole for word in other for whole in (text, page, report))
+
+
+def test_a_table_of_groups_has_no_column_called_ece() -> None:
+    result = safecal.evaluate([0, 1, 1, 0] * 5, [0.2, 0.7, 0.9, 0.6] * 5, by=["a", "b"] * 10)
+    assert "ECE" in table_text(result.bins).splitlines()[0].split()
+    assert "ECE" not in table_text(result.groups).split()
+    assert ">ECE<" not in result.groups._repr_html_()
 
 
 def test_states_have_fewer_columns() -> None:

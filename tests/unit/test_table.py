@@ -10,7 +10,7 @@ import pytest
 
 import safecal
 from safecal import Summary, Table, documents
-from safecal.errors import MergeError, ShapeError
+from safecal.errors import MergeError, ShapeError, UnavailableError
 from safecal.summary import COLUMN, as_sums
 from safecal.tabulate import by_group, tabulate
 
@@ -41,6 +41,15 @@ def test_the_columns_by_hand() -> None:
     assert table.total.n == 5
     assert table.ece() == pytest.approx(0.2 * 0.2)
     assert table.esce() == pytest.approx(-0.04)
+
+
+def test_groups_have_no_ece() -> None:
+    y, p = [1, 0, 1, 0] * 5, [0.1, 0.1, 0.9, 0.9] * 5
+    groups = safecal.evaluate(y, p, by=["all"] * 20).groups
+    assert abs(groups.gaps[0]) < 1e-12  # where the ECE over bins is 0.4
+    assert safecal.ece(y, p) == pytest.approx(0.4)
+    with pytest.raises(UnavailableError, match=r"^ECE is over bins, and this is a table of groups\."):
+        groups.ece()
 
 
 def test_empty_bins_have_no_means_and_no_part_in_ece() -> None:
@@ -233,6 +242,6 @@ def test_no_summary_is_made_for_what_is_read_off_the_array(monkeypatch: pytest.M
     made: list[int] = []
     monkeypatch.setattr("safecal.summary._summary", lambda row: made.append(1))
     _ = table.weights, table.predicted, table.observed, table.ecd, table.gaps, table.n, table.intervals()
-    _ = table.ece(), table.esce(), table.overconfident(), table.worst_first(), table + table, table == table
+    _ = table.esce(), table.overconfident(), table.worst_first(), table + table, table == table
     _ = table.to_dict(), hash(table), table + table.worst_first(5)
     assert not made

@@ -24,9 +24,12 @@ __all__ = [
     "class_outcomes",
     "class_shape",
     "clip_value",
+    "never_occurs",
     "one_form",
+    "outcome_column",
     "probabilities",
     "real_logits",
+    "refuse_shifted",
 ]
 
 _DROP = "drop or fill those rows first: safecal drops nothing by itself."
@@ -137,15 +140,58 @@ def clip_value(clip: float | None, name: str, classes: int) -> float | None:
     return float(clip)
 
 
-def _label_column(y_true: ArrayLike, n: int, reference: str) -> AnyArray:
+def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
+    """Return outcomes as an array of shape (n,); refuse what is none before anything is said about the predictions."""
     labels = as_array(y_true, "y_true")
-    if labels.ndim != 1:
-        hint = None
-        if labels.ndim == 2:
-            hint = "pass `y_true[:, 0]`." if labels.shape[1] == 1 else "for one-hot rows pass `y_true.argmax(axis=1)`."
+    if _swapped(labels, values):
         raise fail(
-            ShapeError, "y_true", "must be one label for each row, shape (n,)", got=f"shape {labels.shape}", hint=hint
-        )
+            LabelError, "y_true", "must hold what happened",
+            got=f"numbers between 0 and 1, and whole numbers as `{name}`",
+            hint="the arguments seem swapped: outcomes come first, as in "
+            f"`evaluate(y_true, {'logits=logits' if name == 'logits' else name})`.",
+        )  # fmt: skip
+    if labels.ndim == 1:
+        return labels
+    got, hint = f"shape {labels.shape}", None
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        hint = "pass `y_true[:, 0]`."
+    elif labels.ndim == 2:
+        ones = _ones(labels)
+        if ones is not None and (ones == 1).all():
+            hint = "for one-hot rows pass `y_true.argmax(axis=1)`."
+        elif ones is not None:
+            row = int(ones.argmax())
+            got += f" with {ones[row]} ones in row {row}: several labels a row"
+            one = "y_true.iloc[:, j]" if hasattr(y_true, "iloc") else "y_true[:, j]"
+            other = f"{'logits=' if name == 'logits' else ''}{name}[:, j]"
+            line = f"[evaluate({one}, {other}) for j in range({labels.shape[1]})]"
+            hint = f"evaluate each label by itself: `{line}`."
+    raise fail(ShapeError, "y_true", "must be one label for each row, shape (n,)", got=got, hint=hint)
+
+
+def _swapped(labels: AnyArray, values: AnyArray) -> bool:
+    """Tell whether outcomes look like probabilities, and probabilities like outcomes."""
+    if labels.dtype.kind != "f" or labels.size == 0 or not _whole(values.reshape(-1)[:64]):  # most end here
+        return False
+    with np.errstate(invalid="ignore"):
+        inside = all(bool(((labels[part] >= 0) & (labels[part] <= 1)).all()) for part in slices(labels))
+    if not inside or all(_whole(labels[part]) for part in slices(labels)):
+        return False
+    return all(_whole(values[part]) and bool((values[part] >= 0).all()) for part in slices(values))
+
+
+def _whole(values: AnyArray) -> bool:
+    with np.errstate(invalid="ignore"):
+        return values.dtype.kind in "biu" or bool((values % 1 == 0).all())
+
+
+def _ones(labels: AnyArray) -> IndexArray | None:
+    """Return how many ones each row of a matrix holds; None where it holds anything but zeros and ones."""
+    ones = np.asarray(labels == 1)
+    return ones.sum(axis=1) if bool((ones | np.asarray(labels == 0)).all()) else None
+
+
+def _label_column(labels: AnyArray, n: int, reference: str) -> AnyArray:
     same_rows("y_true", len(labels), n, reference)
     if labels.dtype.kind == "f":
         missing = np.isnan(labels)
@@ -179,11 +225,14 @@ def _unexpected(labels: AnyArray, bad: BoolArray, rule: str, hint: str) -> Input
     return fail(LabelError, "y_true", rule, got=show(labels[first]), place=where, count=count, hint=hint)
 
 
-def binary_outcomes(y_true: ArrayLike, n: int, reference: str, pos_label: Any = None) -> BoolArray:
-    """Return True where the positive outcome happened."""
+def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = None, whole: bool = False) -> BoolArray:
+    """Return True where the positive outcome happened; it must, where these are the ``whole`` rows."""
     labels = _label_column(y_true, n, reference)
     if pos_label is not None:
-        return _named_outcomes(labels, pos_label)
+        positive = _named_outcomes(labels, pos_label)
+        if whole and not positive.any():
+            raise never_occurs(pos_label, list(map(show, _distinct(labels))))
+        return positive
     if labels.dtype.kind == "b":
         return labels
     if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(v, str) for v in labels)):
@@ -218,29 +267,34 @@ def _lowest_bytes(labels: AnyArray) -> BoolArray:
 def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
     textual = labels.dtype.kind in "US"
     if labels.dtype.kind != "O" and textual != isinstance(pos_label, str | bytes):
-        raise fail(
-            LabelError,
-            "pos_label",
-            "must be one of the labels in `y_true`",
-            got=f"{show(pos_label)}, where `y_true` holds {', '.join(map(show, _distinct(labels)[:5]))}",
-        )
+        raise never_occurs(pos_label, list(map(show, _distinct(labels))), comparable=False)
     positive = np.fromiter((v == pos_label for v in labels), bool, len(labels)) if labels.dtype.kind == "O" else None
     positive = np.asarray(labels == pos_label, dtype=bool) if positive is None else positive
     others = _distinct(labels[~positive])
     if len(others) > 1:
+        if not positive.any():
+            raise never_occurs(pos_label, list(map(show, others)))
         raise fail(
             LabelError,
             "y_true",
             f"must hold `pos_label` ({show(pos_label)}) and at most one other label",
             got=f"{len(others)} others: {', '.join(map(show, others[:5]))}",
-            hint="for more than two classes pass `y_prob` with one column for each class."
-            if positive.any()
-            else f"{show(pos_label)} does not occur: is it spelled as in `y_true`?",
+            hint="for more than two classes pass `y_prob` with one column for each class.",
         )
     return positive
 
 
-def class_outcomes(y_true: ArrayLike, n: int, classes: int, reference: str, labels: Labels | None = None) -> IndexArray:
+def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> InputError:
+    """Build the error for a positive label that is nowhere among the outcomes; ``others`` are there, as typed."""
+    shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+    hint = f"the labels that occur: {shown}."
+    if comparable:
+        hint += f" If yours merely never happened, pass `y_true == {show(pos_label)}` as outcomes, without `pos_label`."
+    rule, got = "must be one of the labels in `y_true`", f"{show(pos_label)}, which never occurs"
+    return fail(LabelError, "pos_label", rule, got=got, hint=hint)
+
+
+def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, labels: Labels | None = None) -> IndexArray:
     """Return the column index of the class that happened."""
     column = _label_column(y_true, n, reference)
     if labels is not None:
@@ -258,8 +312,48 @@ def class_outcomes(y_true: ArrayLike, n: int, classes: int, reference: str, labe
     bad = (index != column) | (index < 0) | (index >= classes)
     if bad.any():
         hint = "classes are numbered from 0; if yours have other names, pass `labels=` in the order of the columns."
+        if bool(column.min() == 1) and bool(column.max() == classes):
+            hint = f"these seem to be numbered from 1: pass `y_true - 1`, or `labels={_numbers(1, classes)}`."
         raise _unexpected(column, np.asarray(bad, dtype=bool), f"must be a class number from 0 to {classes - 1}", hint)
     return index
+
+
+def _numbers(first: int, count: int) -> str:
+    return str(list(range(first, first + count))) if count <= 5 else f"range({first}, {first + count})"
+
+
+def refuse_shifted(index: IndexArray, values: AnyArray, name: str) -> None:
+    """Refuse every class number but 0, where the predictions do not bear them out.
+
+    Labels 1 and 2 for three columns are class numbers of which 0 never happened, or were counted from 1. They are
+    taken for class numbers where the model expects less than one outcome of class 0, or where the columns they name
+    are more probable than the columns before, by two standard errors.
+    """
+    n, classes = values.shape
+    if classes < 3 or n < 2 or int(index.min()) != 1 or int(index.max()) != classes - 1:
+        return
+    if len(np.unique(index)) != classes - 1:
+        return
+    expected = total = squares = 0.0
+    for part in slices(values):
+        p = block(values, part)
+        if name == "logits":
+            p = np.exp(p - p.max(axis=1, keepdims=True))
+            p /= p.sum(axis=1, keepdims=True)
+        rows = np.arange(len(p))
+        ahead = p[rows, index[part]] - p[rows, index[part] - 1]
+        expected += float(p[:, 0].sum())
+        total += float(ahead.sum())
+        squares += float((ahead**2).sum())
+    if expected < 1.0 or total > 2.0 * np.sqrt(max(squares - total**2 / n, 0.0)):
+        return
+    names = _numbers(0, classes)
+    counted = ", ".join(map(str, range(1, min(classes, 4)))) + (", ..." if classes > 4 else "")
+    raise fail(
+        LabelError, "y_true", f"must be a class number from 0 to {classes - 1}",
+        got=f"{counted} and never 0, which `{name}` expects {expected:.3g} times",
+        hint=f"if classes are numbered from 1, pass `y_true - 1`; if 0 never happened, `labels={names}`.",
+    )  # fmt: skip
 
 
 def _labelled_outcomes(column: AnyArray, classes: int, labels: Labels, reference: str) -> IndexArray:

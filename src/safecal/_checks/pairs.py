@@ -3,10 +3,18 @@
 import numpy as np
 
 from .._types import AnyArray
-from ..errors import LabelError, ShapeError
+from ..errors import AlignmentError, LabelError, ShapeError
 from .message import fail, same_rows, show
+from .rows import RowLabels
 
-__all__ = ["same_outcomes"]
+__all__ = ["same_outcomes", "same_rows_of_both"]
+
+
+def same_rows_of_both(a: RowLabels | None, b: RowLabels | None) -> None:
+    """Refuse two models whose rows pandas labels otherwise."""
+    if a is not None and b is not None and not a.index.equals(b.index):
+        hint = "give both the same rows in the same order, for example `y_prob.loc[y_true.index]` in both."
+        raise fail(AlignmentError, "b", "must have the same index as `a`", got="another one", hint=hint)
 
 
 def same_outcomes(a: AnyArray, b: AnyArray, name: str) -> None:

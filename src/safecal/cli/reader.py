@@ -12,8 +12,7 @@ from .._checks.message import fail, show
 from .._types import AnyArray, BoolArray
 from ..engines.batches import Batch
 from ..errors import FileError, InputError, LabelError, MissingValueError, OptionError
-from ..families.bernoulli import bernoulli
-from ..families.categorical import categorical
+from ..families.classifier import classifier
 from .columns import Column, clusters, keys, labels, numbers, row_place
 from .readings import Reading
 from .sources import Source
@@ -125,7 +124,7 @@ class Reader:
 
     def _predictions(self, y: AnyArray, values: AnyArray) -> Any:
         reading = self.reading
-        form = {"logits" if reading.logits else "y_prob": values}
+        form: dict[str, Any] = {"logits" if reading.logits else "y_prob": values}
         clip = reading.clip
         text = y.dtype.kind in "UO"
         if self._text is not None and self._text != text:
@@ -137,14 +136,14 @@ class Reader:
                     "`--label` names the classes of several columns; with one, `--pos-label` names its class."
                 )
             if reading.pos_label is not None:
-                return bernoulli(self._is_positive(y), **form, clip=clip)
-            return bernoulli(y, **form, clip=clip)
+                y = self._is_positive(y)
+            return classifier(y, **form, clip=clip)
         if reading.pos_label is not None:
             raise OptionError("`--pos-label` belongs to one column; with one column a class, `--label` names them.")
         if reading.labels is not None:
             names: list[Any] = [_number(name) if not text else name for name in reading.labels]
-            return categorical(y, **form, labels=names, clip=clip)
-        return categorical(y, **form, labels=self._classes(y) if text else None, clip=clip)
+            return classifier(y, **form, labels=names, clip=clip)
+        return classifier(y, **form, labels=self._classes(y) if text else None, clip=clip)
 
     def _is_positive(self, y: AnyArray) -> BoolArray:
         """Compare with the positive label; there may be one other."""
@@ -215,6 +214,8 @@ _OPTIONS = (
     (r"pass `([^`]+) / \1\.sum\(axis=1, keepdims=True\)`", "divide each row by its sum"),
     (r"normalise in float32: `[^`]*`", "divide each row by its sum in float32"),
     (r"pass `logits=`", "name the column with `--logits`"),
+    (r"pass `y_true - 1`, or `labels=[^`]*`", "subtract 1, or name the classes with `--label`, in their order"),
+    (r"the arguments seem swapped: .*", "the columns seem swapped: `--y` names what happened."),
     (r"`logits=`", "`--logits`"),
     (r"`clip=([^`]+)`", r"`--clip \1`"),
 )

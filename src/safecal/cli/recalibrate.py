@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import AnyArray
+from ..display import ece_of
 from ..engines.batches import Batch, join_batches
 from ..errors import DocumentError, FileError, OptionError
 from ..evaluation import Evaluation
@@ -92,7 +93,7 @@ def _text(calibrator: Recalibration, before: Evaluation, after: Evaluation) -> s
             "  to": f"{e.interval.high:+.4f}",
             "temperature": f"{e.temperature.value:.3f}",
             "NLL": f"{e.nll:.4f}",
-            "ECE": f"{e.ece:.4f}",
+            "ECE" if before.bins is None else f"ECE ({ece_of(before.bins)})": f"{e.ece:.4f}",
             "Brier": f"{e.brier:.4f}",
             "worst place": e.verdict.where[0].brief if e.verdict.where else "none",
             "  ECD from": f"{e.verdict.where[0].ecd.low:+.4f}" if e.verdict.where else "",

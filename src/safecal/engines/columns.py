@@ -86,7 +86,7 @@ class Columns:
         return tuple(dict.fromkeys((self.y_true, *self.values, *spread, *weight)))
 
 
-def batch(columns: Columns, table: Any) -> Batch:
+def batch(columns: Columns, table: Any, whole: bool = False) -> Batch:
     """Check the rows of an Arrow table.
 
     A missing outcome, prediction, weight or cluster is refused; a missing group is a group of its own. Weights may all
@@ -98,6 +98,8 @@ def batch(columns: Columns, table: Any) -> Batch:
         What is where.
     table : pyarrow.Table or pyarrow.RecordBatch
         At least one row, with every one of ``columns.names``.
+    whole : bool, default False
+        Whether no other rows will follow, so that the positive label must occur in these.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def batch(columns: Columns, table: Any) -> Batch:
     """
     pa = pyarrow()
     table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-    predictions = _predictions(columns, table)
+    predictions = _predictions(columns, table, whole)
     weight = None
     if columns.sample_weight is not None:
         weight = _numbers(table, columns.sample_weight, "sample_weight")
@@ -129,7 +131,7 @@ def batch(columns: Columns, table: Any) -> Batch:
     return Batch(predictions, weight, by, cluster)
 
 
-def _predictions(columns: Columns, table: Any) -> Predictions:
+def _predictions(columns: Columns, table: Any, whole: bool) -> Predictions:
     if columns.form == "gaussian":
         assert columns.spread is not None
         form, name = columns.spread
@@ -140,8 +142,9 @@ def _predictions(columns: Columns, table: Any) -> Predictions:
     given: dict[str, Any] = {columns.form: _values(columns, table)}
     labels = None if columns.labels is None else list(columns.labels)
     return classifier(
-        _outcomes(table, columns.y_true), **given, pos_label=columns.pos_label, labels=labels, clip=columns.clip
-    )
+        _outcomes(table, columns.y_true), **given, pos_label=columns.pos_label, labels=labels, clip=columns.clip,
+        whole=whole,
+    )  # fmt: skip
 
 
 def _values(columns: Columns, table: Any) -> AnyArray:

@@ -9,8 +9,9 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.classes import binary_outcomes, clip_value, one_form, probabilities, real_logits
+from .._checks.classes import binary_outcomes, clip_value, one_form, outcome_column, probabilities, real_logits
 from .._checks.message import fail
+from .._checks.rows import RowLabels, row_labels
 from .._kernels import bernoulli as kernel
 from .._kernels.cells import cell_moments, cell_numbers
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
@@ -24,7 +25,7 @@ from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 
-__all__ = ["bernoulli"]
+__all__ = ["bernoulli", "checked_binary"]
 
 
 @final
@@ -43,6 +44,7 @@ class Bernoulli(Predictions):
     values: AnyArray
     logits: bool
     clip: float | None
+    row_labels: RowLabels | None = None
 
     @property
     def n(self) -> int:
@@ -193,7 +195,8 @@ def bernoulli(
     logits : array-like of shape (n,)
         Log-odds of the positive class, instead of ``y_prob``. They never saturate: prefer them.
     pos_label : object, optional
-        The label of the positive class.
+        The label of the positive class. It must occur in ``y_true``; for a batch in which it need not, pass
+        ``y_true == pos_label`` as outcomes.
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``. Off by default: an outcome of probability 0 that happened makes
         ECD infinite, and that is the truth about the model.
@@ -215,7 +218,21 @@ def bernoulli(
     >>> safecal.bernoulli(["sick", "well"], logits=[2.0, -1.0], pos_label="sick").ecd
     -0.2536...
     """
+    rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
     values, name = one_form(y_prob, logits)
+    return checked_binary(outcome_column(y_true, values, name), values, name, pos_label, clip, rows)
+
+
+def checked_binary(
+    y_true: AnyArray,
+    values: AnyArray,
+    name: str,
+    pos_label: Any,
+    clip: float | None,
+    rows: RowLabels | None,
+    whole: bool = True,
+) -> Bernoulli:
+    """Check a column and its outcomes; ``whole`` tells that no other rows will follow."""
     if values.ndim != 1:
         hint = None
         if values.ndim == 2:
@@ -228,5 +245,5 @@ def bernoulli(
         real_logits(values, name)
     else:
         probabilities(values, name)
-    happened = binary_outcomes(y_true, len(values), name, pos_label)
-    return Bernoulli(happened, values, name == "logits", clip_value(clip, name, 2))
+    happened = binary_outcomes(y_true, len(values), name, pos_label, whole)
+    return Bernoulli(happened, values, name == "logits", clip_value(clip, name, 2), rows)

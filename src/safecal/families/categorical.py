@@ -8,9 +8,18 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.classes import class_outcomes, clip_value, one_form, probabilities, real_logits
+from .._checks.classes import (
+    class_outcomes,
+    clip_value,
+    one_form,
+    outcome_column,
+    probabilities,
+    real_logits,
+    refuse_shifted,
+)
 from .._checks.message import fail
 from .._checks.row_sums import row_sums
+from .._checks.rows import RowLabels, row_labels
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.nodes import node_rows
@@ -44,6 +53,7 @@ class Categorical(Predictions):
     logits: bool
     infinite: bool  # whether some gap may be: a probability of 0, or a logit of -inf
     clip: float | None
+    row_labels: RowLabels | None = None
 
     @property
     def n(self) -> int:
@@ -216,15 +226,26 @@ def categorical(
     >>> safecal.categorical(["cat", "dog"], y_prob, labels=["cat", "dog", "eel"]).ecd
     0.6092...
     """
+    rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
     values, name = one_form(y_prob, logits)
     given = y_prob if logits is None else logits
-    return checked_classes(y_true, values, name, given, labels, clip)
+    return checked_classes(outcome_column(y_true, values, name), values, name, given, labels, clip, rows)
 
 
 def checked_classes(
-    y_true: ArrayLike, values: AnyArray, name: str, given: ArrayLike | None, labels: Labels | None, clip: float | None
+    y_true: AnyArray,
+    values: AnyArray,
+    name: str,
+    given: ArrayLike | None,
+    labels: Labels | None,
+    clip: float | None,
+    rows: RowLabels | None,
+    whole: bool = False,
 ) -> Categorical:
-    """Check an (n, K) array and its outcomes; ``given`` is the argument that became the array."""
+    """Check an (n, K) array and its outcomes.
+
+    ``given`` is the argument that became the array; ``whole`` tells that no other rows will follow.
+    """
     if values.ndim != 2 or values.shape[1] < 2:
         hint = None
         if values.ndim == 1:
@@ -242,4 +263,6 @@ def checked_classes(
         row_sums(values, name, given)
     n, classes = values.shape
     happened = class_outcomes(y_true, n, classes, name, labels)
-    return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes))
+    if labels is None and whole:
+        refuse_shifted(happened, values, name)
+    return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes), rows)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._checks.arrays import block
 from .._checks.components import component_choice
+from .._checks.rows import RowLabels, row_labels
 from .._checks.states import (
     covariance_factor,
     one_spread,
@@ -44,6 +45,7 @@ class Gaussian(Predictions):
     shared: FloatArray | None  # the Cholesky factor, when one matrix serves all rows
     angles: tuple[int, ...] = ()  # components whose errors are wrapped
     method: str | None = None  # how mean and spread were made, where they are not those that were given
+    row_labels: RowLabels | None = None
 
     @property
     def n(self) -> int:
@@ -191,19 +193,20 @@ def gaussian(
     >>> round(safecal.gaussian(bearing[:1], bearing[1:], std=np.deg2rad(1.0), angles=[0]).ecd, 12)
     1.5
     """
+    rows = row_labels(x_true=x_true, mean=mean)
     x, m = state_shapes(x_true, mean)
     kept, wrapped = component_choice(mapping, angles, 1 if x.ndim == 1 else x.shape[1])
     shape = x.shape
     x, m = state_columns(x, m, kept)
     form, value = one_spread({"std": std, "var": var, "cov": cov, "chol": chol, "precision": precision})
     if form in ("std", "var"):
-        return Gaussian(x, m, form, spread_column(value, form, shape, kept), None, wrapped)
+        return Gaussian(x, m, form, spread_column(value, form, shape, kept), None, wrapped, None, rows)
     matrices = _matrices(form, value, shape, kept)
     shared = None
     if matrices.ndim == 2:
         full = np.asarray(matrices, dtype=np.float64)
         shared = full if form == "chol" else np.asarray(np.linalg.cholesky(full), dtype=np.float64)
-    return Gaussian(x, m, form, matrices, shared, wrapped)
+    return Gaussian(x, m, form, matrices, shared, wrapped, None, rows)
 
 
 def _matrices(form: str, value: ArrayLike, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:

@@ -12,6 +12,7 @@ import numpy as np
 from .._checks.arrays import block
 from .._checks.columns import weights, whole_number
 from .._checks.message import fail, show
+from .._checks.rows import RowLabels, same_labels
 from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
 from .._kernels.order import spread_cells
@@ -102,6 +103,11 @@ class Predictions(ABC):
     @abstractmethod
     def n(self) -> int:
         """Number of rows."""
+
+    @property
+    def row_labels(self) -> RowLabels | None:
+        """The pandas index that the rows came with; columns beside them must have the same."""
+        return None
 
     @property
     def dimension(self) -> int:
@@ -370,7 +376,7 @@ class Predictions(ABC):
         """
         from ..tabulate import sweep
 
-        return sweep(self, [], weights(weight, self.n, self.outcome))[0]
+        return sweep(self, [], self._weights(weight))[0]
 
     @property
     def ecd(self) -> float:
@@ -435,7 +441,11 @@ class Predictions(ABC):
         from ..tabulate import bins_for, by_bin, tabulate
 
         split = by_bin(self, *bins_for(self, bins, bin_on, strategy))
-        return tabulate(self, [split], weights(sample_weight, self.n, self.outcome))[0]
+        return tabulate(self, [split], self._weights(sample_weight))[0]
+
+    def _weights(self, sample_weight: ArrayLike | None) -> AnyArray | None:
+        same_labels(self.row_labels, sample_weight=sample_weight)
+        return weights(sample_weight, self.n, self.outcome)
 
     def tally(self, **options: Any) -> Tally:
         """Sum these predictions: all that an evaluation is made of, without a row.
@@ -454,6 +464,7 @@ class Predictions(ABC):
         from ..tally import Tally
 
         binning = {name: options.pop(name) for name in ("bins", "bin_on", "strategy") if name in options}
+        same_labels(self.row_labels, **options)
         return Tally.of(self, Plan.of(self, **binning), **options)
 
     def evaluate(self, **options: Any) -> Evaluation:

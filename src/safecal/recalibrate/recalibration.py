@@ -19,6 +19,7 @@ from .._checks.recalibration import (
     refused,
     spread_form,
 )
+from .._checks.rows import same_labels
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
@@ -133,7 +134,7 @@ class Recalibration(ABC):
         UnavailableError
             Where the rows, or those of a group, have no temperature; the message says why.
         """
-        predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels)
+        predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, whole=True)
         return self.fit_predictions(predictions, sample_weight=sample_weight, groups=groups, cluster=cluster)
 
     def fit_states(
@@ -199,6 +200,7 @@ class Recalibration(ABC):
         self
             With ``temperature_`` and the other attributes set.
         """
+        same_labels(predictions.row_labels, sample_weight=sample_weight, groups=groups, cluster=cluster)
         weight = weights(sample_weight, predictions.n, predictions.outcome)
         codes = None if cluster is None else clusters(cluster, predictions.n, predictions.outcome)[0]
         fitted_groups = None if groups is None else self._fit_groups(predictions, weight, codes, groups)

@@ -2,6 +2,7 @@
 
 import math
 
+from ..display import ece_of
 from ..evaluation import Evaluation
 from ..verdict import Verdict
 from .markup import Markup, element, shortened
@@ -46,7 +47,7 @@ def _rows(before: Evaluation, was: Verdict, after: Evaluation, now: Verdict) -> 
         ("temperature", False, [e.temperature.value for e in both]),
         ("mistakes, made over announced", False, [_ratio(e) for e in both]),
         ("NLL", False, [e.nll for e in both]),
-        ("ECE", False, [e.ece for e in both]),
+        ("ECE" if before.bins is None else f"ECE ({ece_of(before.bins)})", False, [e.ece for e in both]),
         ("Brier", False, [e.brier for e in both]),
         ("accuracy", False, [e.accuracy for e in both]),
     ]

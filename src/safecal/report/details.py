@@ -39,7 +39,11 @@ GLOSSARY = (
     ("under-confident", "less surprised than announced; cautious"),
     ("impossible", "an outcome happened to which the model had given probability 0: an infinite surprise"),
     ("NLL", "negative log-likelihood: the mean surprisal; a proper score, smaller is better"),
-    ("ECE", "expected calibration error: the mean distance between predicted and observed, over bins"),
+    (
+        "ECE",
+        "expected calibration error: the mean distance between predicted and observed, over bins; of the positive "
+        "class, or of the confidence in the most likely class",
+    ),
     ("ECE by chance", "the ECE that a calibrated model has with so many rows, because shares vary"),
     ("ESCE", "expected signed calibration error: as ECE with signs, so that opposite bins cancel"),
     ("Brier", "the mean squared distance between probabilities and outcome; a proper score, smaller is better"),

@@ -2,7 +2,7 @@
 
 import math
 
-from ..display import count
+from ..display import count, ece_of
 from ..evaluation import Evaluation
 from ..inference.results import Interval, direction
 from ..verdict import Verdict
@@ -123,7 +123,7 @@ def _of_bins(evaluation: Evaluation) -> list[Row]:
     over, under = shown(evaluation.ece_overconfident), shown(evaluation.ece_underconfident)
     rows = [
         (
-            "ECE",
+            f"ECE ({ece_of(table)})",
             shown(evaluation.ece),
             f"mean distance over {len(table)} bins: over-confident part {over}, under-confident {under}",
         )

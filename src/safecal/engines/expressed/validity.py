@@ -183,7 +183,7 @@ def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
     if not labels.size:
         return None
     try:
-        binary_outcomes(labels, len(labels), columns.form, columns.pos_label)
+        binary_outcomes(labels, len(labels), columns.form, columns.pos_label, whole=True)
     except InputError as error:
         c = error.complaint
         return fail(type(error), c.argument, c.rule, got=c.got, hint=c.hint)

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, final
 
+from ..._checks.classes import never_occurs
 from ..._checks.message import Complaint, fail, show
 from ...errors import InputError, LabelError, ShapeError
 from ..batch import Batch
 from ..columns import Columns, batch
 
-__all__ = ["Checked", "alike", "one_other_label", "worded"]
+__all__ = ["Checked", "a_positive_label", "alike", "one_other_label", "worded"]
 
 
 @final
@@ -23,6 +24,8 @@ class Checked:
     ----------
     others : tuple of str
         The labels that were met beside ``pos_label``, as they are typed.
+    positive : bool
+        Whether ``pos_label`` was met.
     rows : int
         How many rows were read so far.
     """
@@ -30,6 +33,7 @@ class Checked:
     def __init__(self, columns: Columns, stream: Iterable[Any]) -> None:
         self.columns = columns
         self.others: tuple[str, ...] = ()
+        self.positive = False
         self._stream = (table for table in stream)
         self.rows = 0
         self._width: int | None = None
@@ -58,6 +62,7 @@ class Checked:
         if self.columns.pos_label is not None:
             labels = table.column(self.columns.y_true).unique().to_pylist()
             new = [show(label) for label in labels if label != self.columns.pos_label]
+            self.positive = self.positive or len(new) < len(labels)
             self.others = tuple(dict.fromkeys((*self.others, *new)))
             one_other_label(self.columns, self.others)
 
@@ -94,6 +99,12 @@ def worded(error: InputError, complaint: Complaint) -> InputError:
     found = type(error)(str(complaint))
     found.complaint = complaint
     return found
+
+
+def a_positive_label(columns: Columns, positive: bool, others: tuple[str, ...]) -> None:
+    """Refuse a positive label that was met in no row of all."""
+    if columns.pos_label is not None and not positive:
+        raise never_occurs(columns.pos_label, list(others))
 
 
 def one_other_label(columns: Columns, others: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ..._checks.message import fail
 from ...errors import EmptyError
 from ..columns import Columns
-from .checked import one_other_label
+from .checked import a_positive_label, one_other_label
 from .workers import Reply, Task
 
 __all__ = ["Cluster"]
@@ -36,4 +36,5 @@ class Cluster(ABC):
         if reply.found is None:
             raise fail(EmptyError, "frame", "must have at least one row", got="none")
         one_other_label(task.columns, reply.others)
+        a_positive_label(task.columns, reply.positive, reply.others)
         return reply

@@ -22,7 +22,7 @@ from ..batch import Batch
 from ..batches import evaluate_batches
 from ..columns import Columns, batch, pyarrow
 from ..quantiles import Grid, refuse_unbounded
-from .checked import Checked
+from .checked import Checked, a_positive_label
 from .cluster import Cluster
 from .workers import Task
 
@@ -131,7 +131,7 @@ def fetch(frame: Any, columns: Columns) -> Batch:
         whole = pyarrow().concat_tables(found, promote_options="permissive") if found else None
     if whole is None or whole.num_rows == 0:
         raise _nothing()
-    return batch(columns, whole)
+    return batch(columns, whole, whole=True)
 
 
 def _cluster(frame: Any) -> Cluster | None:
@@ -149,12 +149,11 @@ def _cluster(frame: Any) -> Cluster | None:
 
 def _stream(frame: Any, columns: Columns) -> Generator[Batch, None, None]:
     """Yield checked batches of a frame of one machine."""
-    nothing = True
-    for found in Checked(columns, cut(tables(frame, columns.names), columns.values)):
-        nothing = False
-        yield found
-    if nothing:
+    checked = Checked(columns, cut(tables(frame, columns.names), columns.values))
+    yield from checked
+    if not checked.rows:
         raise _nothing()
+    a_positive_label(columns, checked.positive, checked.others)
 
 
 def _nothing() -> InputError:

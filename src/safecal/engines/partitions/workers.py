@@ -39,7 +39,8 @@ class Task:
 class Reply:
     """What was found in partition ``index``, or in several from it on; or why its rows are refused.
 
-    ``others`` are the labels met beside the positive one, ``form`` is what the values are.
+    ``others`` are the labels met beside the positive one, ``positive`` tells whether that was met, ``form`` is what the
+    values are.
     """
 
     index: int
@@ -48,6 +49,7 @@ class Reply:
     rows: int = 0
     others: tuple[str, ...] = ()
     form: str = ""
+    positive: bool = False
 
 
 def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
@@ -57,7 +59,8 @@ def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
         found = count(checked, task.bin_on) if task.quantiles else tally_batches(checked, task.plan)
     except SafecalError as error:
         return Reply(index, None, _placed(error, index), checked.rows)
-    return Reply(index, found if checked.rows else None, None, checked.rows, checked.others, task.columns.form)
+    some = found if checked.rows else None
+    return Reply(index, some, None, checked.rows, checked.others, task.columns.form, checked.positive)
 
 
 def _placed(error: SafecalError, index: int) -> SafecalError:
@@ -77,13 +80,14 @@ def merge(replies: Iterable[Reply]) -> Reply:
 
 def _both(a: Reply, b: Reply) -> Reply:
     rows, others = a.rows + b.rows, tuple(dict.fromkeys((*a.others, *b.others)))
+    positive = a.positive or b.positive
     if a.failure is not None or b.failure is not None:
         return Reply(a.index, None, _one_failure(a, b), rows)
     if a.found is None or b.found is None:
         one = b if a.found is None else a
-        return Reply(a.index, one.found, None, rows, others, one.form)
+        return Reply(a.index, one.found, None, rows, others, one.form, positive)
     try:
-        return Reply(a.index, _sum(a, b), None, rows, others, a.form)
+        return Reply(a.index, _sum(a, b), None, rows, others, a.form, positive)
     except SafecalError as error:
         return Reply(a.index, None, error, rows)
 
