@@ -45,7 +45,7 @@ from ..quantiles import Grid
 from . import cells
 from .dependence import cluster_columns, pair_columns
 from .formulas import binary_rows, gaussian_rows, information
-from .nodes import node_columns
+from .nodes import node_query, node_sums_of
 from .queries import arrays, collected, limited, sums_by
 from .validity import Flagged, flag
 
@@ -81,7 +81,7 @@ class Expressed:
         return Evaluation.of(self.tally(self.plan(bins, bin_on, strategy)), limits)
 
     def tally(self, plan: Plan) -> Tally:
-        """Sum the rows: at most five queries: all of them, by group, by cluster, by both, by cluster and cell."""
+        """Sum the rows, in at most six queries: all of them, two by group, by cluster, by both, by cluster and cell."""
         query, size = self.main(plan)
         main = collected(query)
         self._refuse(main, plan)
@@ -211,16 +211,19 @@ class Expressed:
         names = [f"by{k}" for k in range(len(self.columns.by))]
         if not names:
             return None, None
-        rows, more = node_columns(self.rows, self.weighted) if self.classes else (self.rows, [])
-        found = limited(sums_by(rows, names, [*self.names, *more]), "by")
+        found = limited(sums_by(self.rows, names, list(self.names)), "by")
         columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         name, keys, codes = group_codes(columns, found.num_rows)
         sums = self._sums(arrays(found, ["n", *self.names]), codes, len(keys))
         table = _table(name, keys, sums, None, "probability" not in self.example.bin_choices)
-        nodes = None
-        if more:
-            nodes = NodeTable(keys, added_by(codes, len(keys), list(arrays(found, more).values())))
-        return table, nodes
+        return table, self._nodes(names, keys) if self.classes else None
+
+    def _nodes(self, names: list[str], keys: tuple[Hashable, ...]) -> NodeTable:
+        """Sum the nodes of groups whose keys are known."""
+        found = node_query(self.rows, names, self.weighted).collect("pyarrow").to_native()
+        columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
+        _, again, codes = group_codes(columns, found.num_rows)
+        return NodeTable(again, node_sums_of(found, codes, len(again), self.weighted)).of(keys)
 
     def _clusters(self) -> Clusters | None:
         if self.columns.cluster is None:
