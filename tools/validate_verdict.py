@@ -211,7 +211,8 @@ The same for rows in clusters, with `cluster=`: 50 rows in each, or 50 on averag
 shock, which surprises all of them or none. 100 repetitions for 30 and 100 clusters and 40 for the others: a rate of 5 %
 is known to ± 2.2 and 3.4 %.
 
-With few clusters the answer is UNDETERMINED: a shock may not have come yet.
+With few clusters the answer is UNDETERMINED: a shock may not have come yet. Where rows share one, a cluster tells
+little more than one row does.
 
 | truth | rows | sizes | """
 
