@@ -282,7 +282,8 @@ def _of_summary(read: Callable[[Summary], float]) -> Metric:
 def _function(function: Callable[..., float], **options: Any) -> Metric:
     def read(family: Family, columns: Columns, w: np.ndarray | None) -> float:
         # Rows are drawn anyhow: where class 0 never happens, `labels` says that classes are numbered from 0 still.
-        names = {"labels": range(family.outcomes)} if family.build is safecal.categorical else {}
+        wide = next((v for k, v in columns.items() if k in ("y_prob", "logits") and v.ndim == 2), None)
+        names = {} if wide is None else {"labels": range(wide.shape[1])}
         return function(**columns, **family.fixed, **options, **names, sample_weight=w)
 
     return read
