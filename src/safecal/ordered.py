@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
@@ -161,20 +162,24 @@ _FOLLOW: dict[str, str | None] = {
 def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
     """Return two-class rows in the order of their probability; each side of one half has cells of its own."""
     points = spectrum.points()
-    ends = spectrum.ends()
-    cells = len(ends) - 1
+    low, high = _probabilities(type(spectrum))
+    cells = len(low) // 2
     place = np.where(points.positive, cells + points.cell, cells - 1 - points.cell)
     order = np.argsort(place, kind="stable")
     used, starts = np.unique(place[order], return_index=True)
     sums = _sums_of_points(points.take(order), starts)
-    low, high = special.expit(ends[:-1]), special.expit(ends[1:])
-    below = special.expit(-ends)
-    low = np.concatenate([below[1:][::-1], low])[used]
-    high = np.concatenate([below[:-1][::-1], high])[used]
     above = used >= cells
     cell = np.where(above, used - cells, cells - 1 - used)
     coarse = coarse_odds(cell, above, weighted=isinstance(spectrum, WeightedCells))
-    return Order("probability", None, low, high, sums, coarse)
+    return Order("probability", None, low[used], high[used], sums, coarse)
+
+
+@cache
+def _probabilities(kind: type[Cells] | type[WeightedCells]) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities between which the cells of both sides lie, in their order."""
+    ends = kind.ends()
+    above, below = special.expit(ends), special.expit(-ends)
+    return np.concatenate([below[1:][::-1], above[:-1]]), np.concatenate([below[:-1][::-1], above[1:]])
 
 
 def _sums_of_points(points: Points, starts: IndexArray) -> FloatArray:
@@ -188,29 +193,33 @@ def _sums_of_points(points: Points, starts: IndexArray) -> FloatArray:
         third = np.where(spread == 0.0, 0.0, spread * (L * (1.0 - 2.0 * q)))
         e = np.where(wrong, L, 0.0) - mean
         nw, e2 = n * w, e * e
-        nw2 = nw * w
-        nw3 = nw2 * w
         columns = {
-            "n": n,
             "weight": nw,
-            "weight2": nw2,
-            "weight3": nw3,
             "sum_excess": nw * e,
-            "sum_excess_weight2": nw2 * e,
-            "sum_excess_weight3": nw3 * e,
-            "sum_excess2_weight2": nw2 * e2,
-            "sum_excess2_weight3": nw3 * e2,
-            "sum_excess3_weight3": nw3 * (e2 * e),
+            "sum_excess2_weight2": nw * w * e2,
+            "sum_excess3_weight3": nw * w * w * (e2 * e),
             "sum_varentropy": nw * spread,
-            "sum_varentropy_weight2": nw2 * spread,
-            "sum_third_cumulant_weight3": nw3 * third,
+            "sum_third_cumulant_weight3": nw * w * w * third,
             "sum_entropy": nw * (np.log1p(small) + mean),
             "sum_predicted": nw * np.where(positive, 1.0 - q, q),
             "sum_observed": nw * (wrong != positive),
             "sum_confidence": nw * (1.0 - q),
             "sum_correct": nw * ~wrong,
         }
+        if bool((w != 1.0).any()):  # else they are equal to others
+            nw2 = nw * w
+            nw3 = nw2 * w
+            columns |= {
+                "n": n,
+                "weight2": nw2,
+                "weight3": nw3,
+                "sum_excess_weight2": nw2 * e,
+                "sum_excess_weight3": nw3 * e,
+                "sum_excess2_weight3": nw3 * e2,
+                "sum_varentropy_weight2": nw2 * spread,
+            }
         if not len(n):
             return np.zeros((0, len(COLUMN)))
-        sums = np.add.reduceat(np.stack(list(columns.values())), starts, axis=1)
-    return completed(dict(zip(columns, sums, strict=True)))
+        sums = dict(zip(columns, np.add.reduceat(np.stack(list(columns.values())), starts, axis=1), strict=True))
+    sums.setdefault("n", sums["weight"])
+    return completed(sums)

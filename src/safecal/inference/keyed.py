@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
+_SMALL = 100  # keys that are not worth sorting
 _MANY = 1e6  # expected surprises from which a Poisson law is a normal one
 
 
@@ -204,6 +205,8 @@ class Keys(NamedTuple):
 
 
 def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
+    if len(n) < _SMALL:
+        return np.asarray(-special.stdtrit(np.maximum(n - 1.0, 1.0), alpha))
     few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
     return np.asarray(-special.stdtrit(np.maximum(few - 1.0, 1.0), alpha)[place])
 

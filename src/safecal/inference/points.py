@@ -59,6 +59,7 @@ class PointsLaw(Law):
         self.weighted = not bool((points.w == 1.0).all())
         self._nw = points.n * points.w
         self._tilts: dict[float, Tilt] = {}  # the same betas are asked for again and again
+        self._kept: tuple[float, FloatArray] | None = None
         one = self.at(1.0)
         surprised = points.wrong & (points.L > 0.0)
         seen = float(self._nw[surprised] @ points.L[surprised]) if clipped else excess / unit + one.mean
@@ -150,12 +151,21 @@ class PointsLaw(Law):
 
     def _change(self, beta: float, other: float | FloatArray) -> float:
         """Return by how much the rate at beta is larger than at another one; all digits of it where they are close."""
-        L = self.points.L
+        L, n = self.points.L, self.points.n
         step = (other - beta) * L
-        near = np.abs(step) < 1.0
-        close = np.log1p(special.expit(-other * L) * np.expm1(np.where(near, step, 0.0)))
-        far = np.logaddexp(0.0, -beta * L) - np.logaddexp(0.0, -other * L)
-        return float(self.points.n @ np.where(near, close, far))
+        share = special.expit(-other * L) if isinstance(other, np.ndarray) else self._share(other)
+        far = np.abs(step) >= 1.0
+        if not far.any():
+            return float(n @ np.log1p(share * np.expm1(step)))
+        there = other[far] if isinstance(other, np.ndarray) else other
+        apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -there * L[far])
+        return float(n[~far] @ np.log1p(share[~far] * np.expm1(step[~far]))) + float(n[far] @ apart)
+
+    def _share(self, beta: float) -> FloatArray:
+        """Return the tempered probability of the less likely outcome; kept for the beta that was asked for last."""
+        if self._kept is None or self._kept[0] != beta:
+            self._kept = beta, special.expit(-beta * self.points.L)
+        return self._kept[1]
 
     @cached_property
     def _most(self) -> float:
