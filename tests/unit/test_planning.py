@@ -99,12 +99,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     p = rng.random(200)
     file = tmp_path / "pilot.csv"
     rows = zip((rng.random(200) < p).astype(int).tolist(), p.tolist(), strict=True)
-    file.write_text("y,p\n" + "\n".join(f"{y},{q!r}" for y, q in rows))
-    assert main(["plan", str(file)]) == 0
+    file.write_text("label,score\n" + "\n".join(f"{y},{q!r}" for y, q in rows))
+    columns = ["--y", "label", "--prob", "score"]
+    assert main(["plan", str(file), *columns]) == 0
     said = capsys.readouterr().out
     assert said.startswith("On average: ")
     assert "The example has 200." in said
-    assert main(["plan", str(file), "--json", "--threshold", "0.05", "--power", "0.9"]) == 0
+    assert main(["plan", str(file), *columns, "--json", "--threshold", "0.05", "--power", "0.9"]) == 0
     document = json.loads(capsys.readouterr().out)
     wanted = safecal.rows_needed(safecal.bernoulli(rng.random(200) < p, p), threshold=0.05, power=0.9)
     assert document["on_average"] == wanted.on_average

@@ -18,7 +18,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     check_outputs(inputs={"file": options.file})
     source = open_source(options.file, options.format)
-    rows = join_batches(list(Reader(source, choose(source, options)).batches()))
+    reading = choose(source, options, prob=options.prob, logits=options.logits)
+    rows = join_batches(list(Reader(source, reading).batches()))
     found = rows_needed(
         rows.predictions.tally(sample_weight=rows.weight, bins=None), power=options.power, **limit_options(options)
     )
