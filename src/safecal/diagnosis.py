@@ -225,7 +225,7 @@ def _shifted(tally: Tally, found: Explained) -> Diagnosis:
         "shifted",
         f"the event happens {often} than it says, {_percent(done)} where {_percent(said)} is predicted: a shift of"
         f" {found.shift:+.2g} in log-odds{slope}.",
-        "A temperature does not mend a shift. Fit both on rows that are not these, for example with"
+        "A temperature does not mend a shift. Fit shift and slope on rows that are not these, for example with"
         " `sklearn.linear_model.LogisticRegression(C=np.inf).fit(log_odds[:, None], y_true)`.",
     )
 

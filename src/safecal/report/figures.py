@@ -2,7 +2,7 @@
 
 import math
 
-from ..display import count, ece_of
+from ..display import count, cox_rows, ece_of
 from ..evaluation import Evaluation
 from ..inference.results import Interval, direction
 from ..verdict import Verdict
@@ -93,6 +93,8 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
         found.append(("certain", grouped(evaluation.n_certain), "rows give some outcome a probability of exactly 0"))
     how = f"{test_name(test.method)} test: {test.reason}"
     found.append(("p-value", p_value(test.p_value), f"of calibration, {how}"))
+    if not s.n_impossible:
+        found += cox_rows(evaluation.cox)
     if evaluation.family == "gaussian":
         d = evaluation.dimension
         found.append(("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; larger is over-confident"))
