@@ -162,7 +162,8 @@ _FOLLOW: dict[str, str | None] = {
 def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
     """Return two-class rows in the order of their probability; each side of one half has cells of its own."""
     points = spectrum.points()
-    low, high = _probabilities(type(spectrum))
+    weighted = isinstance(spectrum, WeightedCells)
+    low, high = _probabilities(weighted)
     cells = len(low) // 2
     place = np.where(points.positive, cells + points.cell, cells - 1 - points.cell)
     order = np.argsort(place, kind="stable")
@@ -170,14 +171,14 @@ def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
     sums = _sums_of_points(points.take(order), starts)
     above = used >= cells
     cell = np.where(above, used - cells, cells - 1 - used)
-    coarse = coarse_odds(cell, above, weighted=isinstance(spectrum, WeightedCells))
+    coarse = coarse_odds(cell, above, weighted=weighted)
     return Order("probability", None, low[used], high[used], sums, coarse)
 
 
 @cache
-def _probabilities(kind: type[Cells] | type[WeightedCells]) -> tuple[FloatArray, FloatArray]:
+def _probabilities(weighted: bool) -> tuple[FloatArray, FloatArray]:
     """Return the probabilities between which the cells of both sides lie, in their order."""
-    ends = kind.ends()
+    ends = WeightedCells.ends() if weighted else Cells.ends()
     above, below = special.expit(ends), special.expit(-ends)
     return np.concatenate([below[1:][::-1], above[:-1]]), np.concatenate([below[:-1][::-1], above[1:]])
 
