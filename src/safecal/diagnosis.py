@@ -152,7 +152,8 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             return _mistakes(f"about {_percent(found.noise)} of the outcomes look as if drawn at random")
         if found.p_rest < _RARE and found.rest > _HALF * max(gain, found.gain.get(found.cause, 0.0)):
             return _places(where)
-        uneven, label = _uneven(tally)
+        uneven, number = _uneven(tally)
+        label = tally.class_names[number] if tally.class_names else number
         if uneven > max(gain, 2.0 * PRICE):
             return Diagnosis(
                 "shifted",

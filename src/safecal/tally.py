@@ -83,6 +83,8 @@ class Tally:
     cell_pairs : CellPairs or None
         Sums by cluster and coarse cell of the predictions in their order: what ranges are bounded by where rows come in
         clusters. Documents do not hold them, and there are none beyond 500 000 pairs.
+    class_names : tuple of str
+        What the classes are called, where they have names; up to 128.
 
     Examples
     --------
@@ -111,6 +113,7 @@ class Tally:
     pairs: Pairs | None = field(default=None, compare=False)
     group_nodes: NodeTable | None = None
     cell_pairs: CellPairs | None = field(default=None, compare=False)
+    class_names: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(
@@ -202,6 +205,7 @@ class Tally:
             None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
             None if found.nodes is None else NodeTable(tables[-1].keys, found.nodes, predictions.discrete),
             None if clustering is None else clustering.cell_pairs(),
+            predictions.class_names,
         )
 
     @property
@@ -254,6 +258,9 @@ class Tally:
                 raise MergeError(
                     f"tallies must be of the same kind; their `{name}` is {a!r} and {b!r}.\n\nHint: {hint}"
                 )
+        if self.class_names and other.class_names and self.class_names != other.class_names:
+            hint = "give both the same `labels=`, in one order."
+            raise MergeError(f"tallies must have the same classes in the same order.\n\nHint: {hint}")
         return type(self)(
             self.family,
             self.dimension,
@@ -273,6 +280,7 @@ class Tally:
             None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
             None if self.group_nodes is None or other.group_nodes is None else self.group_nodes + other.group_nodes,
             None if self.cell_pairs is None or other.cell_pairs is None else self.cell_pairs + other.cell_pairs,
+            self.class_names or other.class_names,
         )
 
     def __radd__(self, other: object) -> Self:
@@ -289,12 +297,13 @@ class Tally:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
         content["group_nodes"] = None if self.group_nodes is None else self.group_nodes.to_dict()
+        content["class_names"] = list(self.class_names)
         return documents.document("tally", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("tally", document, (*_PLAIN, "most_entropy", "least_excess", *_PARTS))
+        content = documents.body("tally", document, (*_PLAIN, "most_entropy", "least_excess", "class_names", *_PARTS))
         values: dict[str, Any] = {
             name: content[name] for name in ("family", "dimension", "weighted", "n_certain", "decimals")
         }
@@ -303,6 +312,7 @@ class Tally:
             values[name] = None if content[name] is None else read(content[name])
         if content.get("group_nodes") is not None:  # early documents do not have them
             values["group_nodes"] = NodeTable.from_dict(content["group_nodes"])
+        values["class_names"] = tuple(map(str, content["class_names"]))
         return cls(**values)
 
 

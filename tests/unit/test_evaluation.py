@@ -154,7 +154,16 @@ def test_an_evaluation_holds_no_raw_data() -> None:
     assert set(Evaluation.__slots__) == {"tally", "limits"} | results
     sums = {"summary", "bins", "groups", "group_nodes", "clusters", "pairs", "cell_pairs", "spectrum", "spread"}
     sums |= {"ordered", "top"}
-    numbers = {"family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain", "decimals"}
+    numbers = {
+        "family",
+        "dimension",
+        "most_entropy",
+        "least_excess",
+        "weighted",
+        "n_certain",
+        "decimals",
+        "class_names",
+    }
     assert set(Tally.__slots__) == sums | numbers
 
 

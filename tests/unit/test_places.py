@@ -6,6 +6,7 @@ from scipy import special
 
 import safecal
 from safecal import Place
+from safecal.errors import MergeError
 from safecal.verdict import SAFE, UNDETERMINED, UNSAFE
 
 N = 20_000
@@ -358,3 +359,26 @@ def test_documents_keep_ranges_of_clusters_as_they_were_and_prove_no_others() ->
     again = safecal.Evaluation.of(read.tally)
     assert (again.local.column("ecd_low") <= 0.0).all()
     assert again.verdict.decision == UNDETERMINED
+
+
+def test_classes_are_called_by_their_labels_at_every_step(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, (6000, 4))
+    names = np.array(["ant", "bee", "cat", "dog"])
+    y = names[(z + rng.gumbel(size=z.shape)).argmax(axis=1)]
+    z[:, 2] += 1.5
+    result = safecal.evaluate(y, logits=z, labels=names.tolist())
+    place = next(p for p in result.verdict.where if "class" in p.name)
+    assert "class cat predicted" in place.name
+    assert "class cat" in result.verdict.reason
+    assert "class cat most" in str(result.verdict.diagnosis)
+    read = safecal.Evaluation.from_dict(result.to_dict())
+    assert read.local.to_rows() == result.local.to_rows()
+    assert "cat" in {row["label"] for row in read.local.to_rows()}
+    halves = [
+        safecal.categorical(y[part], logits=z[part], labels=names.tolist()).tally()
+        for part in (slice(3000), slice(3000, None))
+    ]
+    assert sum(halves).class_names == ("ant", "bee", "cat", "dog")
+    other = safecal.categorical(y, logits=z, labels=names[::-1].tolist()).tally()
+    with pytest.raises(MergeError, match="the same classes in the same order"):
+        halves[0] + other

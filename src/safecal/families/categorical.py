@@ -37,6 +37,9 @@ __all__ = ["categorical", "checked_classes"]
 _ELEMENTS = 1 << 18  # of the (rows, classes) working arrays: large enough for NumPy, small enough for a cache
 
 
+_NAMED = 128  # classes whose names are kept: no range is made of one of more
+
+
 @final
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Categorical(Predictions):
@@ -54,10 +57,15 @@ class Categorical(Predictions):
     infinite: bool  # whether some gap may be: a probability of 0, or a logit of -inf
     clip: float | None
     row_labels: RowLabels | None = None
+    names: tuple[str, ...] = ()  # of the classes, where they have any
 
     @property
     def n(self) -> int:
         return len(self.happened)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.names
 
     @property
     def classes(self) -> int:
@@ -265,4 +273,5 @@ def checked_classes(
     happened = class_outcomes(y_true, n, classes, name, labels)
     if labels is None and whole:
         refuse_shifted(happened, values, name)
-    return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes), rows)
+    names = () if labels is None or classes > _NAMED else tuple(map(str, labels))
+    return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes), rows, names)

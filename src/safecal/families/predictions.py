@@ -100,6 +100,11 @@ class Predictions(ABC):
     binned_by_default: ClassVar[bool] = False
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        """What the classes are called; empty where they have numbers alone."""
+        return ()
+
+    @property
     @abstractmethod
     def n(self) -> int:
         """Number of rows."""

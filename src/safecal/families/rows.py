@@ -32,7 +32,7 @@ def _(predictions: Bernoulli, index: IndexArray) -> Predictions:
 @some_rows.register
 def _(predictions: Categorical, index: IndexArray) -> Predictions:
     p = predictions
-    return Categorical(p.happened[index], p.values[index], p.logits, p.infinite, p.clip)
+    return Categorical(p.happened[index], p.values[index], p.logits, p.infinite, p.clip, names=p.names)
 
 
 @some_rows.register
@@ -61,7 +61,9 @@ def joined(parts: Sequence[Predictions]) -> Predictions:
         return Bernoulli(np.concatenate(happened), np.concatenate(values), first.logits, first.clip)
     assert isinstance(first, Categorical)
     infinite = any(p.infinite for p in parts if isinstance(p, Categorical))
-    return Categorical(np.concatenate(happened), np.concatenate(values), first.logits, infinite, first.clip)
+    return Categorical(
+        np.concatenate(happened), np.concatenate(values), first.logits, infinite, first.clip, names=first.names
+    )
 
 
 def _joined_states(first: Gaussian, parts: Sequence[Predictions]) -> Predictions:

@@ -54,8 +54,8 @@ class Range:
     ----------
     on : {"probability", "confidence", "spread"}
         What the predictions are ordered by. A spread is the standard deviation of a Gaussian with as much entropy.
-    label : int or None
-        The class that is predicted in all rows, counted from 0; None for all of them.
+    label : int, str or None
+        The class that is predicted in all rows: its name, or its number from 0; None for all of them.
     low, high : float
         The ends of the range, of what ``on`` names.
     n : int
@@ -81,7 +81,7 @@ class Range:
     """
 
     on: str
-    label: int | None
+    label: int | str | None
     low: float
     high: float
     n: int
@@ -111,6 +111,8 @@ class Local:
         Probability that some lower bound misses, at most; it is shared equally among the ranges.
     min_share : float
         Smallest share of the rows that a range may hold.
+    class_names : tuple of str
+        What the classes are called, where they have names.
 
     Examples
     --------
@@ -128,6 +130,7 @@ class Local:
     numbers: FloatArray
     error: float
     min_share: float
+    class_names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tally: Tally, level: float = 0.95, min_share: float = 0.05) -> Self:
@@ -171,7 +174,7 @@ class Local:
         labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
         low, high = (np.concatenate(x) for x in zip(*(_ends(order, ends) for order, ends in pieces), strict=True))
         columns = (np.concatenate(labels), low, high, *known, *bounds)
-        return cls(orders[0].on, np.stack(columns, axis=1), error, min_share)
+        return cls(orders[0].on, np.stack(columns, axis=1), error, min_share, tally.class_names)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -181,9 +184,15 @@ class Local:
         least, most, at_least = bounds
         level = 1.0 - 2.0 * self.error / len(self)
         return Range(
-            self.on, None if math.isnan(label) else int(label), low, high, round(n), share, predicted, observed,
+            self.on, self._label(label), low, high, round(n), share, predicted, observed,
             Interval(ecd, least, most, level, "from cells"), at_least, many,
         )  # fmt: skip
+
+    def _label(self, number: float) -> int | str | None:
+        """Return the name of a class, or its number where it has none; None for all classes."""
+        if math.isnan(number):
+            return None
+        return self.class_names[int(number)] if self.class_names else int(number)
 
     def __iter__(self) -> Iterator[Range]:
         return (self[k] for k in range(len(self)))
@@ -236,7 +245,7 @@ class Local:
         """
         found = [{"on": self.on, **dict(zip(_NUMBERS, row, strict=True))} for row in self.numbers.tolist()]
         for row in found:
-            row["label"] = None if math.isnan(row["label"]) else int(row["label"])
+            row["label"] = self._label(row["label"])
             row["n"] = round(row["n"])
         return found
 
@@ -278,6 +287,7 @@ class Local:
         """Return a JSON document."""
         ranges = [{name: documents.number(x) for name, x in row.items()} for row in self._plain()]
         content = {"on": self.on, "ranges": ranges, "error": self.error, "min_share": self.min_share}
+        content["class_names"] = list(self.class_names)
         return documents.document("local", content)
 
     def _plain(self) -> Iterator[dict[str, float]]:
@@ -286,13 +296,14 @@ class Local:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("local", document, ("on", "ranges", "error", "min_share"))
+        content = documents.body("local", document, ("on", "ranges", "error", "min_share", "class_names"))
         try:
             rows = [[math.nan if r[name] is None else float(r[name]) for name in _NUMBERS] for r in content["ranges"]]
         except (KeyError, TypeError, ValueError) as error:
             raise DocumentError("`document` must hold ranges; this one is damaged.") from error
         numbers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_NUMBERS))
-        return cls(str(content["on"]), numbers, float(content["error"]), float(content["min_share"]))
+        names = tuple(map(str, content["class_names"]))
+        return cls(str(content["on"]), numbers, float(content["error"]), float(content["min_share"]), names)
 
 
 def _ends(order: Order, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
