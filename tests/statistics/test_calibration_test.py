@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from models import LAWS, draw, error
-from scipy import stats
+from scipy import special, stats
 
 import safecal
 from safecal.inference.calibration import calibration_test
@@ -41,6 +41,19 @@ def _check(law: str, n: int, repeats: int) -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_size(law: str, n: int) -> None:
     _check(law, n, 300)
+
+
+@pytest.mark.parametrize(("vague", "sharp", "log_odds"), [(50, 54, 7.0), (200, 54, 7.0), (50, 20, 5.0), (50, 500, 7.0),
+                                                         (100, 10, 4.0), (2000, 30, 5.0)])  # fmt: skip
+def test_size_where_a_few_sharp_rows_stand_among_vague_ones(vague: int, sharp: int, log_odds: float) -> None:
+    """Rows near one half are no surprises: what counts is how many the sharp ones may give."""
+    rng, repeats, found = np.random.default_rng([vague, sharp]), 400, []
+    for _ in range(repeats):
+        z = np.concatenate([rng.normal(0.0, 0.1, vague), np.full(sharp, log_odds)])
+        y = rng.random(len(z)) < special.expit(z)
+        found.append(calibration_test(safecal.bernoulli(y, logits=z)).p_value)
+    for alpha in (0.05, 0.01):
+        assert np.mean(np.array(found) <= alpha) <= alpha + error(alpha, repeats)
 
 
 @pytest.mark.parametrize("method", ["pearson3", "normal"])
