@@ -8,6 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from . import documents
+from .inference.axis import shift_gain
 from .inference.bounds import law_of
 from .inference.causes import PRICE, Explained, explain
 from .inference.results import Interval
@@ -161,7 +162,17 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
                 "A temperature does not mend that: fit a bias for each class and a temperature, on other rows"
                 " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
             )
-    elif worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
+    shifted, axis = shift_gain(tally)
+    if shifted > max(gain, PRICE * tally.dimension):
+        assert tally.axes is not None
+        return Diagnosis(
+            "shifted",
+            f"its estimates are off to one side: on axis {axis} the truth lies {tally.axes.shift[axis]:+.2g} stated"
+            " standard deviations from them on average.",
+            "A larger covariance hides a bias and does not mend it: look for a wrong model, offset or unit on that"
+            " axis.",
+        )
+    if tally.top is None and worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
         return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
     if gain > PRICE:
         return _scaled(tally, temperature, None)

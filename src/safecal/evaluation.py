@@ -19,6 +19,7 @@ from .errors import OptionError, TruthError
 from .families.predictions import Predictions
 from .groups import GroupVerdict, group_verdict
 from .histogram import Histogram
+from .inference.axis import Axis, axes_of
 from .inference.bounds import Bounds, law_of
 from .inference.calibration import calibration_test, generator
 from .inference.cox import Cox
@@ -183,6 +184,12 @@ class Evaluation:
     def cox(self) -> Cox | None:
         """Shift and slope of the predicted log-odds, with intervals and tests; None for anything but two classes."""
         found: Cox | None = self._once("cox", lambda: Cox.of(self.tally, self.level))
+        return found
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Mean error and factor of each axis of Gaussian states, in units of their stated spread; none for others."""
+        found: tuple[Axis, ...] = self._once("axes", lambda: axes_of(self.tally, self.level))
         return found
 
     @property

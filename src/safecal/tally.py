@@ -12,6 +12,7 @@ from ._checks.columns import weights
 from ._checks.message import fail
 from ._kernels.cells import top_moments
 from ._kernels.order import coarse_confidences, coarse_spreads
+from ._sums.axes import Axes
 from ._sums.cell_pairs import CellPairs
 from ._sums.cells import Cells, Points, WeightedCells
 from ._sums.clusters import Clusters
@@ -85,6 +86,8 @@ class Tally:
         clusters. Documents do not hold them, and there are none beyond 500 000 pairs.
     class_names : tuple of str
         What the classes are called, where they have names; up to 128.
+    axes : Axes or None
+        Errors of Gaussian states along each axis.
 
     Examples
     --------
@@ -114,6 +117,7 @@ class Tally:
     group_nodes: NodeTable | None = None
     cell_pairs: CellPairs | None = field(default=None, compare=False)
     class_names: tuple[str, ...] = field(default=(), compare=False)
+    axes: Axes | None = None
 
     @classmethod
     def of(
@@ -206,6 +210,7 @@ class Tally:
             None if found.nodes is None else NodeTable(tables[-1].keys, found.nodes, predictions.discrete),
             None if clustering is None else clustering.cell_pairs(),
             predictions.class_names,
+            found.axes,
         )
 
     @property
@@ -281,6 +286,7 @@ class Tally:
             None if self.group_nodes is None or other.group_nodes is None else self.group_nodes + other.group_nodes,
             None if self.cell_pairs is None or other.cell_pairs is None else self.cell_pairs + other.cell_pairs,
             self.class_names or other.class_names,
+            _both(self.axes, other.axes, "errors by axis"),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -331,6 +337,7 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "spread": Histogram.from_dict,
     "ordered": Ordered.from_dict,
     "top": Cells.from_dict,
+    "axes": Axes.from_dict,
 }
 
 
@@ -366,6 +373,7 @@ class _Block(NamedTuple):
     top: Cells | None
     clusters: Clustered | None
     nodes: Part | None
+    axes: Axes | None = None
 
 
 @dataclass(slots=True)
@@ -381,13 +389,14 @@ class _Swept:
     top: Cells | None
     clustering: Clustering | None
     nodes: FloatArray | None = None
+    axes: Axes | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
         self.decimals = max(self.decimals, new.decimals)
-        for name in ("spectrum", "cells", "ordered", "top"):
+        for name in ("spectrum", "cells", "ordered", "top", "axes"):
             a, b = getattr(self, name), getattr(new, name)
             setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clustering is not None and new.clusters is not None:
@@ -471,4 +480,6 @@ def _scored(
         keys, index, size = occurring(splits[-1].index(scored, rows), splits[-1].size)
         wrong = np.zeros(len(scored)) if scored.correct is None else ~np.asarray(scored.correct, dtype=bool)
         at_nodes = Part(keys, node_sums(nodes(), possible_weight(scored, w), w, wrong, index, size))
-    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes)
+    errors = predictions.axis_errors(rows)
+    axes = None if errors is None else Axes.of(errors, w)
+    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes)

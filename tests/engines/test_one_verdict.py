@@ -305,6 +305,10 @@ def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> 
         order = [a.keys.index(key) for key in b.keys]
         np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(b.sums)))
     same_pairs(found.tally.pairs, whole.tally.pairs)
+    one, other = found.tally.axes, whole.tally.axes
+    assert (one is None) == (other is None) == (whole.family != "gaussian")
+    if one is not None and other is not None:
+        np.testing.assert_allclose(one.sums, other.sums, rtol=1e-11, atol=1e-11 * whole.n)
     a, b = found.tally.cell_pairs, whole.tally.cell_pairs
     assert (a is None) == (b is None) == (whole.tally.clusters is None)  # a few rows are never too many
     if a is not None and b is not None:

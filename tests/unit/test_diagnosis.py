@@ -56,9 +56,11 @@ def _mislabelled_classes(rng: np.random.Generator, n: int) -> safecal.Evaluation
     return safecal.evaluate(np.where(rng.random(n) < 0.04, rng.integers(0, 10, n), y), logits=z)
 
 
-def _states(rng: np.random.Generator, n: int, scale: float = 1.0, wild: float = 0.0) -> safecal.Evaluation:
+def _states(
+    rng: np.random.Generator, n: int, scale: float = 1.0, wild: float = 0.0, bias: float = 0.0
+) -> safecal.Evaluation:
     std = np.exp(rng.normal(0.0, 0.5, n))
-    error = rng.normal(0.0, 1.0, n) * np.where(rng.random(n) < wild, 8.0, scale)
+    error = bias + rng.normal(0.0, 1.0, n) * np.where(rng.random(n) < wild, 8.0, scale)
     return safecal.gaussian(error * std, np.zeros(n), std=std).evaluate()
 
 
@@ -76,6 +78,7 @@ FAULTS: dict[str, tuple[Draw, str]] = {
     "ten classes, two of them shifted": (partial(_classes, bias=1.5), "shifted"),
     "ten classes, wrong labels": (_mislabelled_classes, "a few confident mistakes"),
     "states, too narrow": (partial(_states, scale=1.5), "too sharp"),
+    "states, off to one side": (partial(_states, bias=0.7), "shifted"),
     "states, some far off": (partial(_states, wild=0.01), "a few confident mistakes"),
 }
 

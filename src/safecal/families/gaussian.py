@@ -86,6 +86,24 @@ class Gaussian(Predictions):
             return kernel.nees_from_precision_factor(residual, factor)
         return kernel.nees_from_factor(residual, factor)
 
+    def axis_errors(self, rows: Rows) -> FloatArray:
+        d = self.dimension
+        with np.errstate(over="ignore"):
+            residual = kernel.wrap((block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d), self.angles)
+            return np.asarray(residual / self._deviations(rows))
+
+    def _deviations(self, rows: Rows) -> FloatArray:
+        """Return the standard deviation of each axis, the others integrated out: (d,) or (n, d)."""
+        if self.form in ("std", "var"):
+            per_row = self.spread.shape == self.x_true.shape
+            spread = block(self.spread, rows).reshape(-1, self.dimension) if per_row else self.spread
+            return np.asarray(spread if self.form == "std" else np.sqrt(spread), dtype=np.float64)
+        matrices = self.spread if self.shared is not None else block(self.spread, rows)
+        if self.form == "chol":
+            return np.asarray(np.sqrt((np.asarray(matrices, dtype=np.float64) ** 2).sum(axis=-1)))
+        whole = np.linalg.inv(_mirrored(matrices)) if self.form == "precision" else matrices
+        return np.asarray(np.sqrt(np.diagonal(whole, axis1=-2, axis2=-1).astype(np.float64)))
+
     def mean_nees(self, weight: AnyArray | None = None) -> float:
         """Return the mean of the squared normalised errors, with checked weights."""
         total = mass = 0.0
@@ -207,6 +225,12 @@ def gaussian(
         full = np.asarray(matrices, dtype=np.float64)
         shared = full if form == "chol" else np.asarray(np.linalg.cholesky(full), dtype=np.float64)
     return Gaussian(x, m, form, matrices, shared, wrapped, None, rows)
+
+
+def _mirrored(matrices: AnyArray) -> FloatArray:
+    """Return symmetric matrices, of whose lower triangles."""
+    lower = np.tril(np.asarray(matrices, dtype=np.float64))
+    return np.asarray(lower + np.swapaxes(np.tril(lower, -1), -1, -2))
 
 
 def _matrices(form: str, value: ArrayLike, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:

@@ -99,6 +99,10 @@ class Predictions(ABC):
     #: Whether an evaluation makes a table of bins unless told otherwise.
     binned_by_default: ClassVar[bool] = False
 
+    def axis_errors(self, rows: Rows) -> FloatArray | None:
+        """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
+        return None
+
     @property
     def class_names(self) -> tuple[str, ...]:
         """What the classes are called; empty where they have numbers alone."""

@@ -122,6 +122,7 @@ def gaussian_rows(frame: Any, form: str) -> Any:
     return frame.with_columns(
         certain=nw.col("impossible") & ~nw.col("impossible"),
         excess=(white * white - 1.0) * 0.5,
+        error=nw.when(nw.col("outcome") < nw.col("value")).then(0.0 - white).otherwise(white),
         varentropy=nw.lit(0.5),
         third=nw.lit(1.0),
         entropy=(LOG_2PI + 2.0 * nw.col("deviation").log() + 1.0) * 0.5,
@@ -170,4 +171,6 @@ def information(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[st
             (lambda column: nw.col("weight") * column) if weighted else (lambda column: column)
         )
         columns |= {f"sum_{name}": scale(nw.col(name)) for name in ALL_ROWS}
+    else:
+        columns["sum_error"] = w1 * nw.col("error")
     return frame.with_columns(**columns), list(columns)

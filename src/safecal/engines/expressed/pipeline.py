@@ -17,6 +17,7 @@ from ..._checks.message import fail
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.order import SPREADS
 from ..._sums import cell_pairs
+from ..._sums.axes import Axes
 from ..._sums.cell_pairs import CellPairs
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.clusters import Clusters
@@ -105,7 +106,14 @@ class Expressed:
             n_certain=int(main["n_certain"].sum()),
             pairs=self._pairs(),
             cell_pairs=self._cell_pairs(),
+            axes=None if self.classes else self._axes(main),
         )
+
+    def _axes(self, main: dict[str, AnyArray]) -> Axes:
+        """Return the errors of scalar states: a squared error is one more than twice the excess."""
+        s = added_up(self._sums(main, np.zeros(len(main["n"]), dtype=np.intp), 1))
+        possible = s.weight - s.weight_impossible
+        return Axes(np.array([[possible, s.weight2, float(main["sum_error"].sum()), 2.0 * s.sum_excess + possible]]))
 
     def main(self, plan: Plan) -> tuple[Any, int]:
         """Return the lazy query of all sums by one key, made of bin and cell, and how many cells there are."""
