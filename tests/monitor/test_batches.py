@@ -150,8 +150,10 @@ def test_groups_share_the_error_rate() -> None:
     assert {alarm.group for alarm in found} <= {None, "c"}
     assert any(alarm.group == "c" for alarm in found)
     shares = [math.exp(-monitor.threshold(group=g).log_threshold) for g in (None, "a", "b", "c")]
-    np.testing.assert_allclose(shares, [0.0125, 0.00625, 0.00625 / 3, 0.00625 / 6])
-    assert sum(shares) <= 0.025
+    np.testing.assert_allclose(shares, [0.01, 0.005, 0.005 / 3, 0.005 / 6])
+    every = [log for g in (None, "a", "b", "c") for log in monitor.threshold(group=g).log_thresholds.values()]
+    assert len(every) == 16
+    assert sum(math.exp(-log) for log in every) <= 0.05
     assert monitor.e_value(group="c") > 1e6 > monitor.e_value(group="a")
     again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
     assert again.to_dict() == monitor.to_dict()

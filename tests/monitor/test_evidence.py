@@ -13,7 +13,7 @@ import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
 from safecal.monitor.detector import Detector
-from safecal.monitor.grid import OVER, UNDER, blocks
+from safecal.monitor.grid import OVER, SHIFTS, UNDER, blocks
 from safecal.monitor.process import Process
 
 RNG = np.random.default_rng(8)
@@ -51,8 +51,74 @@ def test_e_values_are_ratios_of_densities(predictions: safecal.Predictions) -> N
 @given(st.floats(0.001, 0.999))
 def test_each_e_value_has_the_mean_one(p: float) -> None:
     both = block_of(safecal.bernoulli([1, 0], [p, p]))
-    for logs in (both.over, both.under):
+    for logs in (both.over, both.under, both.up, both.down):
         np.testing.assert_allclose(p * np.exp(logs[:, 0]) + (1.0 - p) * np.exp(logs[:, 1]), 1.0, rtol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["logits", "y_prob"])
+def test_e_values_of_shifts_are_ratios_of_shifted_models(form: str) -> None:
+    y, z = stream(500, 1.7)
+    z[:4] = (-700.0, 700.0, 40.0, -40.0)
+    y[:4] = (0, 1, 1, 0)  # those that can hardly be otherwise
+    values = z if form == "logits" else special.expit(z)
+    block = block_of(safecal.bernoulli(y, **{form: values}))
+    surprisal = safecal.bernoulli(y, logits=z).score().surprisal
+    for sign, logs in ((1.0, block.up), (-1.0, block.down)):
+        for k, c in enumerate(SHIFTS):
+            wanted = surprisal - safecal.bernoulli(y, logits=z + sign * c).score().surprisal
+            np.testing.assert_allclose(logs[k], wanted, rtol=1e-10, atol=1e-13)
+
+
+def test_the_process_of_a_shift_is_a_mean_of_likelihood_ratios() -> None:
+    y, z = stream(3000)
+    monitor = Monitor()
+    monitor.update(y, logits=z - 0.2)
+    surprisal = safecal.bernoulli(y, logits=z - 0.2).score().surprisal.sum()
+    for sign, direction in ((1.0, "shifted up"), (-1.0, "shifted down")):
+        shifted = [safecal.bernoulli(y, logits=z - 0.2 + sign * c).score().surprisal.sum() for c in SHIFTS]
+        wanted = special.logsumexp(surprisal - np.array(shifted)) - math.log(len(SHIFTS))
+        assert monitor.log_e_value(direction) == pytest.approx(wanted, rel=1e-9)
+    assert monitor.e_value("shifted up") > 10.0 > 1.0 > monitor.e_value("shifted down")
+
+
+@pytest.mark.parametrize(("shift", "direction"), [(-0.5, "shifted up"), (0.5, "shifted down")])
+def test_a_shift_is_told_where_no_temperature_shows_it(shift: float, direction: str) -> None:
+    y, z = stream(2000)
+    (alarm,) = Monitor().update(y, logits=z + shift)
+    assert (alarm.kind, alarm.direction) == ("since the start", direction)
+    assert alarm.row < 600
+
+
+def test_directions_share_alpha() -> None:
+    two, three = Monitor(alpha=0.1), Monitor(alpha=0.1)
+    two.update([1, 0], [0.6, 0.3])
+    three.update([1, 0], [[0.2, 0.5, 0.3]] * 2)
+    for monitor, shares in ((two, [0.04, 0.02, 0.02, 0.02]), (three, [0.05, 0.05])):
+        limits = monitor.threshold().log_thresholds
+        assert tuple(limits) == monitor.directions
+        np.testing.assert_allclose([math.exp(-log) for log in limits.values()], shares)
+    assert two.threshold().log_threshold == pytest.approx(math.log(25.0))
+    with pytest.raises(errors.OptionError, match="direction"):
+        three.log_e_value("shifted up")
+
+
+def test_a_state_from_before_there_were_shifts_goes_on_without_them() -> None:
+    y, z = stream(400)
+    monitor = Monitor(grouped=True)
+    monitor.update(y, logits=z, by=["a"] * 400)
+    document = json.loads(json.dumps(monitor.to_dict()))
+    for part in (document["total"], document["groups"][0][1]):
+        del part["process"]["up"], part["process"]["down"]
+    again = Monitor.from_dict(document)
+    assert again.directions == ("over-confident", "under-confident")
+    assert math.exp(-again.threshold().log_threshold) == pytest.approx(0.0125)  # as it was begun
+    assert again.update(y, logits=z - 0.5, by=["b"] * 400) == ()
+    assert Monitor.from_dict(again.to_dict()).directions == again.directions
+    with pytest.raises(errors.MergeError, match="before there were shifts"):
+        again.merge(monitor)
+    fresh = Monitor().to_dict()
+    del fresh["total"]["process"]["up"], fresh["total"]["process"]["down"]
+    assert Monitor.from_dict(fresh).directions == Monitor().directions  # nothing was looked at yet
 
 
 def test_the_process_is_a_mean_of_likelihood_ratios_of_tempered_models() -> None:
@@ -114,13 +180,17 @@ def test_alarms_come_at_the_row_however_the_rows_are_cut(form: str) -> None:
 
 
 def test_one_alarm_until_it_is_acknowledged() -> None:
-    y, z = stream(3000, 3.0)
     monitor = Monitor(run_length=1000)
-    assert [a.kind for a in monitor.update(y, logits=z)] == ["change", "since the start"]
-    assert monitor.update(y, logits=z) == ()
+
+    def kinds(seed: int) -> list[str]:
+        y, z = stream(3000, 3.0, seed)
+        return sorted(a.kind for a in monitor.update(y, logits=z) if a.direction == "over-confident")
+
+    assert kinds(1) == ["change", "since the start"]
+    assert kinds(2) == []
     assert monitor.direction == "over-confident"
     monitor.acknowledge()
-    assert [a.kind for a in monitor.update(y, logits=z)] == ["change"]
+    assert kinds(3) == ["change"]
 
 
 def test_under_confidence_is_told() -> None:
@@ -139,7 +209,7 @@ def test_an_impossible_outcome_is_certain_evidence() -> None:
         ("change", 2, math.inf),
     }
     assert monitor.e_value() == math.inf
-    assert monitor.log_e_value("under-confident") == -math.inf
+    assert {monitor.log_e_value(direction) for direction in monitor.directions[1:]} == {-math.inf}
     assert "infinite" in str(found[0])
     again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
     assert again.update([1], [0.9]) == ()
@@ -154,7 +224,7 @@ def test_shards_merge() -> None:
     second.update(y[1500:], logits=z[1500:], window="a")
     first.merge(second)
     assert first.summary.n == 4000
-    for direction in ("over-confident", "under-confident"):
+    for direction in whole.directions:
         assert first.log_e_value(direction) == pytest.approx(whole.log_e_value(direction), rel=1e-9)
     assert first.windows()["a"][0].sum_excess == pytest.approx(whole.windows()["a"][0].sum_excess, rel=1e-9)
     assert second.summary.n == 2500

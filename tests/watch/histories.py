@@ -44,8 +44,7 @@ def watched(
         predictions = bernoulli(y, logits=z)
         found = monitor.add(predictions, by=by, window=window, batch=None if window is None else batch)
         alarms += [Raised(alarm, at, batch) for alarm in found]
-        over, under = (monitor.log_e_value(direction) for direction in ("over-confident", "under-confident"))
-        points.append(Point(batch, window, at, predictions.summary(), over, under, monitor.log_change()))
+        points.append(Point.of(batch, window, at, predictions.summary(), monitor))
         if k == acknowledge_at:
             monitor.acknowledge()
     return History(monitor, tuple(points), tuple(alarms), quarantined)
@@ -84,6 +83,5 @@ def _one_group() -> History:
     small = np.arange(6000) % 60 == 0
     found = monitor.update(y, logits=np.where(small, 4.0, 0.9) * z, by=np.where(small, "small", "large"), window="all")
     alarms = tuple(Raised(alarm, START.isoformat(), "1") for alarm in found)
-    over, under = (monitor.log_e_value(direction) for direction in ("over-confident", "under-confident"))
-    point = Point("1", "all", START.isoformat(), monitor.summary, over, under, monitor.log_change())
+    point = Point.of("1", "all", START.isoformat(), monitor.summary, monitor)
     return History(monitor, (point,), alarms)

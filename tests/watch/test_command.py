@@ -344,8 +344,9 @@ def test_a_disk_without_room(here: Path, watch: Any) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="names of POSIX")
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_names_that_look_like_patterns(suffix: str, here: Path, watch: Any) -> None:
+    rng = np.random.default_rng(1)
     for name in ("a", "b", "*", "[ab]"):
-        put(here / "in" / f"{name}{suffix}", columns(np.random.default_rng(1), 20))
+        put(here / "in" / f"{name}{suffix}", columns(rng, 20))
     assert _once(watch).status == 0
     assert _rows() == 80
 

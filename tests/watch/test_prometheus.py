@@ -62,7 +62,10 @@ def test_the_endpoint_over_http() -> None:
     assert value(samples, "rows_total") == 1200
     assert value(samples, "ecd_nats") == monitor.ecd
     assert value(samples, "log10_e_value", direction="over-confident") == monitor.log_e_value() / math.log(10)
-    assert value(samples, "log10_e_value_threshold", direction="under-confident") == pytest.approx(math.log10(40))
+    assert value(samples, "log10_e_value_threshold", direction="over-confident") == pytest.approx(math.log10(50))
+    assert value(samples, "log10_e_value_threshold", direction="shifted up") == pytest.approx(2.0)
+    assert value(samples, "log10_e_value", direction="shifted up") == monitor.log_e_value("shifted up") / math.log(10)
+    assert value(samples, "alarm_active", kind="since the start", direction="shifted down") == 0
     assert value(samples, "log10_change") == monitor.log_change() / math.log(10)
     assert value(samples, "log10_change_threshold") == pytest.approx(5)
     assert value(samples, "impossible_total") == 0

@@ -20,8 +20,8 @@ from ..summary import Summary, as_sums
 from ..tally import Tally
 from .alarm import Alarm
 from .detector import FORMS
-from .grid import blocks
-from .process import DIRECTIONS
+from .grid import blocks, shiftable
+from .process import shares
 from .stream import Limits, Stream
 from .windows import Windows
 
@@ -45,7 +45,9 @@ class Monitor:
     Parameters
     ----------
     alpha : float, default 0.05
-        Probability of a false alarm of the e-process, ever. Two directions and all groups share it.
+        Probability of a false alarm of the e-process, ever. All directions and all groups share it. For two classes,
+        over-confidence has two fifths of it; under-confidence and a shift of the log-odds, up or down, a fifth each.
+        Otherwise over- and under-confidence have a half each.
     run_length : float, default 1_000_000
         Average number of rows between false alarms of the detector, at least. All groups share it.
     form : {"shiryaev-roberts", "cusum"}, default "shiryaev-roberts"
@@ -194,12 +196,13 @@ class Monitor:
         total = Stream(**{name: getattr(self._total, name) for name in Stream.__slots__})
         groups = dict(self._groups)
         alarms: list[Alarm] = []
-        for block in blocks(predictions):
+        shifts = self._shifts(predictions.family)
+        for block in blocks(predictions, shifts=shifts):
             alarms += total.take(block, self._limits_of(None, groups), None, window)
         for key, index in parts:
             stream = groups.get(key, Stream())
             groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
-            for block in blocks(some_rows(predictions, index)):
+            for block in blocks(some_rows(predictions, index), shifts=shifts):
                 alarms += stream.take(block, self._limits_of(key, groups), key, window)
         if window is not None:
             self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)
@@ -211,8 +214,13 @@ class Monitor:
         if self.grouped:
             place = 1 if key is None else list(groups).index(key) + 1
             share = 0.5 if key is None else 0.5 / (place * (place + 1))
-        # Half of alpha for each direction.
-        return Limits(math.log(2.0 / (self.alpha * share)), math.log(self.run_length / share), self.form)
+        parts = shares(shifts=self._shifts(self._family or "bernoulli"))
+        logs = {direction: math.log(1.0 / (self.alpha * share * part)) for direction, part in parts.items()}
+        return Limits(logs, math.log(self.run_length / share), self.form)
+
+    def _shifts(self, family: str) -> bool:
+        """Tell whether shifts are looked at: where there are log-odds, and they were from the first row on."""
+        return shiftable(family) and bool(self._total.process.up)
 
     @property
     def summary(self) -> Summary:
@@ -231,8 +239,13 @@ class Monitor:
 
     @property
     def direction(self) -> str | None:
-        """The direction in which the evidence since the start has raised an alarm; the first, if both have."""
+        """The direction in which the evidence since the start has raised an alarm; the first, if several have."""
         return self._total.raised[0] if self._total.raised else None
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions in which the evidence since the start looks."""
+        return tuple(shares(shifts=self._shifts(self._family or "bernoulli")))
 
     def stream(self, group: Hashable = None) -> Stream:
         """Return sums and evidence of a group, or of all rows.
@@ -258,8 +271,8 @@ class Monitor:
 
         Parameters
         ----------
-        direction : {"over-confident", "under-confident"}, default "over-confident"
-            Which way.
+        direction : {"over-confident", "under-confident", "shifted up", "shifted down"}, default "over-confident"
+            Which way: one of `directions`. Shifted up: the event happens more often than the model says.
         group : hashable, optional
             One of `groups`; all rows by default.
 
@@ -268,7 +281,7 @@ class Monitor:
         float
             Above ``log(1 / alpha)`` there is evidence at the level ``alpha``; below 0 the data speak for calibration.
         """
-        return self.stream(group).process.log_e_value(choice(direction, "direction", DIRECTIONS))
+        return self.stream(group).process.log_e_value(choice(direction, "direction", self.directions))
 
     def e_value(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
         """Return the e-value itself; infinite where it is too large for a float.
@@ -312,7 +325,8 @@ class Monitor:
         Returns
         -------
         Limits
-            With ``log_threshold`` for the e-process and ``log_run_length`` for the detector.
+            With ``log_thresholds`` for the e-process by direction, ``log_threshold`` for that of over-confidence alone,
+            and ``log_run_length`` for the detector.
         """
         self.stream(group)
         return self._limits_of(group, self._groups)
@@ -431,6 +445,10 @@ class Monitor:
             raise MergeError(f"a monitor merges with a monitor; got {type(other).__name__}.")
         if self._settings() != other._settings() or self._family not in (None, other._family or self._family):
             raise MergeError("monitors must have the same settings and families to merge.")
+        if self.summary.n and other.summary.n and self.directions != other.directions:
+            raise MergeError(
+                "monitors must look in the same directions to merge; one of them was begun before there were shifts."
+            )
         self._windows = self._windows.merged(other._windows)
         self._total = self._total.merged(other._total)
         for key, stream in other._groups.items():
@@ -462,10 +480,11 @@ class Monitor:
 
     def __repr__(self) -> str:
         s = self.summary
-        over, under = (self.log_e_value(direction) / math.log(10.0) for direction in DIRECTIONS)
+        logs = {direction: self.log_e_value(direction) / math.log(10.0) for direction in self.directions}
         told = f", {self.direction}" if self.direction else ""
         changed = ", changed" if self._total.changed else ""
-        evidence = f"log10 e-value {over:+.2f} over, {under:+.2f} under"
+        names = zip(("over", "under", "up", "down"), logs.values(), strict=False)
+        evidence = "log10 e-value " + ", ".join(f"{log:+.2f} {name}" for name, log in names)
         return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"
 
 

@@ -23,9 +23,14 @@ __all__ = ["Limits", "Stream"]
 class Limits:
     """What it takes to raise an alarm."""
 
-    log_threshold: float  # of the e-process
+    log_thresholds: Mapping[str, float]  # of the e-process, by direction
     log_run_length: float  # of the detector
     form: str
+
+    @property
+    def log_threshold(self) -> float:
+        """Of the e-process for over-confidence."""
+        return self.log_thresholds["over-confident"]
 
 
 @final
@@ -53,23 +58,22 @@ class Stream:
     def _since_the_start(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
         """Compare the e-process after each row with its threshold; each direction raises one alarm in all."""
         found = []
-        for direction, logs, start in zip(
-            DIRECTIONS, (block.over, block.under), (self.process.over, self.process.under), strict=True
-        ):
-            if direction in self.raised or self.process.n_impossible:
+        every = zip(DIRECTIONS, (block.over, block.under, block.up, block.down), strict=True)
+        for direction, logs in every:
+            if not len(logs) or direction in self.raised or self.process.n_impossible:
                 continue
-            path = np.array(start)[:, None] + np.cumsum(logs, axis=1)
-            if path.max() < limits.log_threshold:  # a mean is never larger than the largest
+            asked = limits.log_thresholds[direction]
+            path = np.cumsum(logs, axis=1)
+            start = np.array(self.process.logs(direction))
+            if (path.max(axis=1) + start).max() < asked:  # a mean is never larger than the largest
                 continue
+            path += start[:, None]
             mean = mixed(path)
-            if (mean >= limits.log_threshold).any():
-                row = int((mean >= limits.log_threshold).argmax())
+            if (mean >= asked).any():
+                row = int((mean >= asked).argmax())
                 at = math.inf if block.impossible[row] else float(mean[row])
                 self.raised += (direction,)
-                place = self.process.n + row
-                found.append(
-                    Alarm("since the start", direction, group, place, at, limits.log_threshold, 0, window)
-                )  # fmt: skip
+                found.append(Alarm("since the start", direction, group, self.process.n + row, at, asked, 0, window))
         return found
 
     def _change(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:

@@ -1,7 +1,7 @@
 """What a monitor shows of all rows and of each group: the numbers behind the endpoint, the adapters and the page."""
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -36,12 +36,11 @@ class Reading:
     ----------
     summary : Summary
         The sums.
-    over, under : float
-        Evidence against "calibrated since the start", by direction; 0 is none, more is more.
-    change : float
-        The detector's statistic.
-    threshold, change_threshold : float
-        What it takes to raise an alarm.
+    evidence, thresholds : mapping of str to float
+        Evidence against "calibrated since the start" by direction, and what it takes to raise an alarm; 0 is none, more
+        is more.
+    change, change_threshold : float
+        The detector's statistic, and what it takes.
     raised : tuple of str
         The directions whose alarm since the start has been raised.
     changed : bool
@@ -49,10 +48,9 @@ class Reading:
     """
 
     summary: Summary
-    over: float
-    under: float
+    evidence: Mapping[str, float]
+    thresholds: Mapping[str, float]
     change: float
-    threshold: float
     change_threshold: float
     raised: tuple[str, ...]
     changed: bool
@@ -64,14 +62,23 @@ class Reading:
         gone = stream.process.n_impossible > 0
         return cls(
             stream.summary,
-            log10(monitor.log_e_value("over-confident", group=group)),
-            log10(monitor.log_e_value("under-confident", group=group)),
+            {direction: log10(monitor.log_e_value(direction, group=group)) for direction in monitor.directions},
+            {direction: log10(log) for direction, log in limits.log_thresholds.items()},
             log10(monitor.log_change(group=group), impossible=gone),
-            log10(limits.log_threshold),
             log10(limits.log_run_length),
             stream.raised,
             stream.changed,
         )
+
+    @property
+    def over(self) -> float:
+        """Evidence of over-confidence since the start."""
+        return self.evidence["over-confident"]
+
+    @property
+    def threshold(self) -> float:
+        """What it takes of it to raise an alarm."""
+        return self.thresholds["over-confident"]
 
     @property
     def over_confident(self) -> bool:

@@ -58,7 +58,8 @@ def status_text(store: Store) -> str:
 
 def _table(monitor: Monitor) -> list[str]:
     groups: list[Hashable] = [None, *monitor.groups]
-    header = ("", "rows", "ECD", "over", "under", "limit", "change", "limit")
+    names = ("over", "under", "up", "down")[: len(monitor.directions)]
+    header = ("", "rows", "ECD", *(part for name in names for part in (name, "limit")), "change", "limit")
     rows = [header, *(_row(monitor, group) for group in groups[: _GROUPS + 1])]
     widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
     widths[0] = max(widths[0], 14)
@@ -73,14 +74,17 @@ def _table(monitor: Monitor) -> list[str]:
 
 def _row(monitor: Monitor, group: Hashable) -> tuple[str, ...]:
     stream, limits = monitor.stream(group), monitor.threshold(group=group)
-    logs = [monitor.log_e_value(direction, group=group) for direction in ("over-confident", "under-confident")]
+    logs = (
+        log
+        for direction in monitor.directions
+        for log in (monitor.log_e_value(direction, group=group), limits.log_thresholds[direction])
+    )
     name = "all rows" if group is None else str(group)
     return (
         name,
         str(stream.summary.n),
         f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-",
         *(power(log) for log in logs),
-        power(limits.log_threshold),
         power(monitor.log_change(group=group)) + ("!" if stream.changed else ""),
         power(limits.log_run_length),
     )

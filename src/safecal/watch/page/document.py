@@ -198,9 +198,9 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
         if s.n_impossible:
             between = f"over all rows; without the impossible ones {shown(s.ecd_possible, signed=True)} nat"
         found.append(("ECD", shown(s.ecd, signed=True), between))
-    asked = evidence(reading.threshold)
-    found.append(("over-confident", evidence(reading.over), f"e-value since the start; {asked} raises an alarm"))
-    found.append(("under-confident", evidence(reading.under), f"e-value since the start; {asked} raises an alarm"))
+    for direction, log in reading.evidence.items():
+        asked = evidence(reading.thresholds[direction])
+        found.append((direction, evidence(log), f"e-value since the start; {asked} raises an alarm"))
     found.append(("impossible", grouped(s.n_impossible), "rows had an outcome with probability 0"))
     found.append(("quarantined", grouped(history.quarantined), "rows or files could not be read, and were set aside"))
     found.append(("alarms", grouped(len(history.alarms)), "raised so far, of all rows and of groups"))
