@@ -193,6 +193,58 @@ def test_one_alarm_until_it_is_acknowledged() -> None:
     assert kinds(3) == ["change"]
 
 
+@pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
+@pytest.mark.parametrize(("factor", "direction"), [(2.5, "over-confident"), (0.4, "under-confident")])
+def test_the_detector_looks_both_ways_if_asked(factor: float, direction: str, form: str) -> None:
+    y, z = stream(6000)
+    z[4000:] *= factor
+
+    def changes(detect: str, step: int) -> list[Alarm]:
+        monitor = Monitor(run_length=1e5, form=form, detect=detect, alpha=1e-9)
+        parts = [monitor.update(y[k : k + step], logits=z[k : k + step]) for k in range(0, 6000, step)]
+        return [alarm for part in parts for alarm in part if alarm.kind == "change"]
+
+    (alarm,) = changes("both", 6000)
+    assert alarm.direction == direction
+    assert alarm.log_threshold == pytest.approx(math.log(2e5))
+    assert 4000 <= alarm.row < 4700
+    assert abs(alarm.began - 4000) < 200
+    assert [(a.row, a.began) for a in changes("both", 37)] == [(alarm.row, alarm.began)]
+    assert [a.direction for a in changes("over", 6000)] == [direction] * (direction == "over-confident")
+
+
+def test_both_detectors_are_written_down_merge_and_start_anew() -> None:
+    y, z = stream(3000, 0.4)
+    first, second = Monitor(run_length=1000, detect="both"), Monitor(run_length=1000, detect="both")
+    first.update(y[:1000], logits=z[:1000])
+    second.update(y[1000:], logits=z[1000:])
+    assert first.stream().changes == second.stream().changes == ("under-confident",)
+    assert not first.stream().changed  # to over-confidence
+    again = Monitor.from_dict(json.loads(json.dumps(first.to_dict())))
+    assert (again.to_dict(), again.detect) == (first.to_dict(), "both")
+    again.merge(second)
+    logs = [monitor.log_change("under-confident") for monitor in (first, second, again)]
+    assert logs[2] == pytest.approx(np.logaddexp(*logs[:2]))
+    again.acknowledge()
+    assert (again.stream().changes, again.log_change("under-confident")) == ((), -math.inf)
+    with pytest.raises(errors.MergeError):
+        again.merge(Monitor(run_length=1000))
+    with pytest.raises(errors.OptionError, match="direction"):
+        Monitor().log_change("under-confident")
+
+
+def test_a_state_with_one_detector_is_read() -> None:
+    y, z = stream(1000, 3.0)
+    monitor = Monitor(run_length=1000)
+    monitor.update(y, logits=z)
+    document = json.loads(json.dumps(monitor.to_dict()))
+    del document["detect"]
+    for changed in (True, False):
+        document["total"]["changed"] = changed
+        again = Monitor.from_dict(document)
+        assert (again.detect, again.stream().changed) == ("over", changed)
+
+
 def test_under_confidence_is_told() -> None:
     y, z = stream(3000, 0.4)
     monitor = Monitor()
@@ -274,16 +326,35 @@ def test_false_alarms_stay_below_alpha() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize("detect", ["over", "both"])
 @pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
-def test_run_lengths_are_what_was_promised(form: str) -> None:
+def test_run_lengths_are_what_was_promised(form: str, detect: str) -> None:
     rng = np.random.default_rng(6)
     rows = []
     for _ in range(300):
-        z = rng.normal(0.0, 2.0, 10_000)
-        y = (rng.random(10_000) < special.expit(z)).astype(int)
-        found = [a.row for a in Monitor(run_length=500, form=form).update(y, logits=z) if a.kind == "change"]
-        rows.append(min(found, default=10_000))
+        z = rng.normal(0.0, 2.0, 4000)
+        y = (rng.random(4000) < special.expit(z)).astype(int)
+        found = Monitor(run_length=500, form=form, detect=detect).update(y, logits=z)
+        rows.append(min((a.row for a in found if a.kind == "change"), default=4000))
     assert np.mean(rows) >= 500  # those that were watched no longer count as if they had ended
+
+
+@pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("slope", "shift", "rows"), [(1.0, 0.5, 300), (1.0, -0.5, 300), (1 / 1.5, 0.0, 215)], ids=["up", "down", "sharp"]
+)
+def test_a_shift_is_seen_early_and_sharpness_hardly_later(slope: float, shift: float, rows: int) -> None:
+    """The median row of the first alarm since the start, over 200 streams."""
+    rng = np.random.default_rng(7)
+    first = []
+    for _ in range(200):
+        z = rng.normal(0.0, 2.0, 2000)
+        y = (rng.random(2000) < special.expit(slope * z + shift)).astype(int)
+        found = Monitor().update(y, logits=z)
+        first.append(min((a.row + 1 for a in found if a.kind == "since the start"), default=2000))
+    assert np.median(first) <= rows
 
 
 def test_alarm_documents() -> None:

@@ -26,15 +26,20 @@ def watched(
     run_length: float = 100_000,
     acknowledge_at: int | None = None,
     quarantined: int = 0,
+    shift: float = 0.0,
+    detect: str = "over",
 ) -> History:
-    """Watch a model whose logits are too large by a factor that changes from batch to batch; with names, by group."""
+    """Watch a model whose logits are too large by a factor that changes from batch to batch; with names, by group.
+
+    ``shift`` is added to the log-odds of what happens.
+    """
     rng = np.random.default_rng(8)
-    monitor = Monitor(run_length=run_length, grouped=bool(names))
+    monitor = Monitor(run_length=run_length, grouped=bool(names), detect=detect)
     points: list[Point] = []
     alarms: list[Raised] = []
     for k, drift in enumerate(drifts):
         z = rng.normal(0, 2, rows)
-        y = (rng.random(rows) < 1 / (1 + np.exp(-z))).astype(int)
+        y = (rng.random(rows) < 1 / (1 + np.exp(-z - shift))).astype(int)
         z = drift * z
         if k == impossible_at:
             z[0], y[0] = np.inf, 0
@@ -55,6 +60,8 @@ _MAKE: dict[str, Callable[[], History]] = {
     "drift": lambda: watched([1.0] * 18 + [1.7] * 12, quarantined=12),
     "quiet": lambda: watched([1.0] * 6),
     "cautious": lambda: watched([0.5] * 12),
+    "relaxed": lambda: watched([1.0] * 6 + [0.5] * 6, detect="both", run_length=10_000),
+    "shifted": lambda: watched([1.0] * 6, shift=0.5),
     "groups": lambda: watched([1.0] * 10 + [2.0] * 4, names=SITES, rows=300),
     "one group": lambda: _one_group(),
     "impossible": lambda: watched([1.0] * 12, impossible_at=7),

@@ -99,6 +99,28 @@ def test_an_alarm_has_a_status_of_its_own(here: Path, watch: Any) -> None:
     assert _once(watch).status == 0
 
 
+def test_changes_both_ways_are_looked_for_if_asked(here: Path, watch: Any) -> None:
+    rng = np.random.default_rng(0)
+    for day in range(4):
+        put(here / "in" / f"{day}.csv", columns(rng, 1000, drift=1.0 if day < 2 else 0.4))
+    found = _once(watch, "--run-length", "100000", "--detect", "both", "--report", "page.html")
+    assert found.status == 3
+    with SqliteStore("safecal-watch.sqlite") as store:
+        assert store.monitor().detect == "both"
+        (change,) = (raised.alarm for raised in store.alarms() if raised.alarm.kind == "change")
+        assert all(point.log_other is not None for point in store.history().points)
+    assert change.direction == "under-confident"
+    shown = watch("status").out
+    assert "to under" in shown.splitlines()[0]
+    assert "!" in shown.splitlines()[1]
+    page = (here / "page.html").read_text()
+    assert "to under-confident" in page
+    assert "Did it change?" in page
+    refused = _once(watch, "--detect", "over")
+    assert refused.status == 2
+    assert "was begun with `--detect both`; got `--detect over`" in refused.err
+
+
 def test_what_is_set_aside_or_left_has_one_too(here: Path, watch: Any) -> None:
     _fill(here / "in", 1)
     (here / "in" / "bad.csv").write_text("y,logit\n1,garbage\n")

@@ -22,7 +22,8 @@ def _alarms(r: Reading) -> dict[tuple[tuple[str, str], ...], float]:
     found: dict[tuple[tuple[str, str], ...], float] = {
         (("kind", "since the start"), ("direction", direction)): int(direction in r.raised) for direction in r.evidence
     }
-    return found | {(("kind", "change"), ("direction", "over-confident")): int(r.changed)}
+    changes = {(("kind", "change"), ("direction", direction)): int(direction in r.changes) for direction in r.changing}
+    return found | changes
 
 
 # Name, kind of instrument, unit, what it is, and its values by attributes.
@@ -42,6 +43,10 @@ _INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
         lambda r: {(("direction", direction),): log for direction, log in r.thresholds.items()},
     ),
     ("log10_change", "gauge", "1", "Evidence that it became over-confident", lambda r: {(): r.change}),
+    (
+        "log10_other_change", "gauge", "1", "Evidence that it became under-confident, where that is looked for",
+        lambda r: {} if r.other_change is None else {(): r.other_change},
+    ),
     (
         "log10_change_threshold", "gauge", "1", "Evidence of a change that raises an alarm",
         lambda r: {(): r.change_threshold},

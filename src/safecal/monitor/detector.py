@@ -1,4 +1,4 @@
-"""Evidence for "became over-confident at some row": an e-detector.
+"""Evidence for "became over-confident at some row", or under-confident: an e-detector.
 
 At each beta the Shiryaev-Roberts statistic ``R`` is the sum, over every row at which a change may have begun, of the
 product of the e-values since; the CUSUM statistic ``C`` is the largest of these products. With a new e-value ``L``,
@@ -6,7 +6,9 @@ product of the e-values since; the CUSUM statistic ``C`` is the largest of these
     R <- L (R + 1)        C <- L max(C, 1)
 
 While the model is calibrated, ``R`` grows on average by 1 with each row, and ``C <= R``. So the average number of rows
-until the mean over the grid first reaches ``run_length`` is at least ``run_length``.
+until the mean over the grid first reaches ``run_length`` is at least ``run_length``. Two detectors, one for each
+direction, keep that promise together if each asks for twice as much: when the first of them gets there, the mean of
+both has reached ``run_length``.
 """
 
 import math
@@ -25,7 +27,6 @@ from .process import mixed
 __all__ = ["FORMS", "Detector", "Found"]
 
 FORMS = ("shiryaev-roberts", "cusum")
-_NONE = (-math.inf,) * len(OVER)
 _PIECE = 1024  # rows over which the logarithms seldom leave the range
 _RANGE = 600.0  # of logarithms whose exponentials a float can hold side by side
 
@@ -65,15 +66,20 @@ class Detector:
     n : int
         Rows seen.
     log_r, log_c : tuple of float
-        Logarithms of the Shiryaev-Roberts and the CUSUM statistic at each beta of the grid below 1.
+        Logarithms of the Shiryaev-Roberts and the CUSUM statistic at each beta of the grid: below 1 by default.
     began : tuple of int
         At each beta, the number of the row at which a change most likely began, if there was one.
     """
 
     n: int = 0
-    log_r: tuple[float, ...] = _NONE
-    log_c: tuple[float, ...] = _NONE
+    log_r: tuple[float, ...] = (-math.inf,) * len(OVER)
+    log_c: tuple[float, ...] = (-math.inf,) * len(OVER)
     began: tuple[int, ...] = (0,) * len(OVER)
+
+    @classmethod
+    def start(cls, betas: int, n: int = 0) -> Self:
+        """Return a detector on a grid of so many betas that has seen so many rows, and knows nothing of them."""
+        return cls(n, (-math.inf,) * betas, (-math.inf,) * betas, (n,) * betas)
 
     def __add__(self, other: Self) -> Self:
         """Join detectors that saw different rows; their expected growth adds up, and so do they."""
@@ -90,7 +96,7 @@ class Detector:
 
     def restarted(self) -> Self:
         """Return a detector that has seen as many rows, and forgotten them."""
-        return type(self)(n=self.n, began=(self.n,) * len(OVER))
+        return type(self).start(len(self.log_r), self.n)
 
     def log_e_value(self, form: str) -> float:
         """Return the logarithm of the mean of a statistic over the grid."""

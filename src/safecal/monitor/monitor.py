@@ -22,7 +22,7 @@ from .alarm import Alarm
 from .detector import FORMS
 from .grid import blocks, shiftable
 from .process import shares
-from .stream import Limits, Stream
+from .stream import DETECT, Limits, Stream
 from .windows import Windows
 
 __all__ = ["MAX_GROUPS", "Monitor"]
@@ -32,12 +32,13 @@ MAX_GROUPS = 1000
 
 @final
 class Monitor:
-    """Watch a model: whether it is calibrated since the start, and whether it became over-confident at some row.
+    """Watch a model: whether it is calibrated since the start, and whether that changed at some row.
 
     Two kinds of evidence grow with every row. The *e-process* speaks about all rows since the start. If the model has
     been calibrated all along, the probability that it ever raises an alarm is at most ``alpha``, however often one
     looks. The *detector* speaks about a change. While the model is calibrated, it raises an alarm no more often than
-    once in ``run_length`` rows, on average. After an alarm it is silent until `acknowledge` starts it anew.
+    once in ``run_length`` rows, on average. After an alarm it is silent until `acknowledge` starts it anew. It looks
+    for over-confidence, and on request for under-confidence as well.
 
     The order rule: a prediction must be fixed before its outcome is known. Rows are taken in as they come; labels may
     be late, as long as what makes them late is not the outcome.
@@ -49,9 +50,13 @@ class Monitor:
         over-confidence has two fifths of it; under-confidence and a shift of the log-odds, up or down, a fifth each.
         Otherwise over- and under-confidence have a half each.
     run_length : float, default 1_000_000
-        Average number of rows between false alarms of the detector, at least. All groups share it.
+        Average number of rows between false alarms of the detector, at least. All groups share it, and both directions
+        where two are looked for.
     form : {"shiryaev-roberts", "cusum"}, default "shiryaev-roberts"
         Which statistic the detector compares with ``run_length``. The first reacts faster.
+    detect : {"over", "both"}, default "over"
+        Which changes the detector looks for: to over-confidence, or to under-confidence as well. Each of the two then
+        asks for twice the ``run_length``, so that the promise holds for both together.
     grouped : bool, default False
         Whether batches come with groups. All rows then have half of ``alpha``, and the k-th group to appear
         ``alpha / 2 / (k (k + 1))``; likewise for ``run_length``.
@@ -77,7 +82,7 @@ class Monitor:
     over-confident all along: e-value 49.1 at row 6805, 40 was asked for (window day 6)
     """
 
-    __slots__ = ("_family", "_groups", "_total", "_windows", "alpha", "form", "grouped", "run_length")
+    __slots__ = ("_family", "_groups", "_total", "_windows", "alpha", "detect", "form", "grouped", "run_length")
 
     def __init__(
         self,
@@ -85,6 +90,7 @@ class Monitor:
         alpha: float = 0.05,
         run_length: float = 1_000_000,
         form: str = "shiryaev-roberts",
+        detect: str = "over",
         grouped: bool = False,
         max_windows: int = 366,
         judged_windows: int = 7,
@@ -95,6 +101,7 @@ class Monitor:
             raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
         self.run_length = float(run_length)
         self.form = choice(form, "form", FORMS)
+        self.detect = choice(detect, "detect", tuple(DETECT))
         self.grouped = bool(grouped)
         most, judged = whole_number(max_windows, "max_windows", 1), whole_number(judged_windows, "judged_windows", 0)
         self._windows = Windows(most, judged)
@@ -216,7 +223,8 @@ class Monitor:
             share = 0.5 if key is None else 0.5 / (place * (place + 1))
         parts = shares(shifts=self._shifts(self._family or "bernoulli"))
         logs = {direction: math.log(1.0 / (self.alpha * share * part)) for direction, part in parts.items()}
-        return Limits(logs, math.log(self.run_length / share), self.form)
+        detectors = len(DETECT[self.detect])
+        return Limits(logs, math.log(self.run_length * detectors / share), self.form, self.detect)
 
     def _shifts(self, family: str) -> bool:
         """Tell whether shifts are looked at: where there are log-odds, and they were from the first row on."""
@@ -258,7 +266,7 @@ class Monitor:
         Returns
         -------
         Stream
-            With ``summary``, ``process`` and ``detector``.
+            With ``summary``, ``process`` and ``detector``, and ``other``, the detector of under-confidence.
         """
         if group is None:
             return self._total
@@ -299,20 +307,25 @@ class Monitor:
         log = self.log_e_value(direction, group=group)
         return math.exp(log) if log < 709.0 else math.inf
 
-    def log_change(self, *, group: Hashable = None) -> float:
-        """Return the logarithm of the detector's statistic since its last alarm.
+    def log_change(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
+        """Return the logarithm of a detector's statistic since its last alarm.
 
         Parameters
         ----------
+        direction : {"over-confident", "under-confident"}, default "over-confident"
+            Of which change; the second needs ``detect="both"``.
         group : hashable, optional
             One of `groups`; all rows by default.
 
         Returns
         -------
         float
-            At ``log(run_length)`` it raises an alarm.
+            At ``threshold().log_run_length`` it raises an alarm.
         """
-        return self.stream(group).detector.log_e_value(self.form)
+        stream = self.stream(group)
+        if choice(direction, "direction", DETECT[self.detect]) == "over-confident":
+            return stream.detector.log_e_value(self.form)
+        return -math.inf if stream.other is None else stream.other.log_e_value(self.form)
 
     def threshold(self, *, group: Hashable = None) -> Limits:
         """Return what it takes to raise an alarm, after the correction for directions and groups.
@@ -326,13 +339,13 @@ class Monitor:
         -------
         Limits
             With ``log_thresholds`` for the e-process by direction, ``log_threshold`` for that of over-confidence alone,
-            and ``log_run_length`` for the detector.
+            and ``log_run_length`` for each detector.
         """
         self.stream(group)
         return self._limits_of(group, self._groups)
 
     def acknowledge(self, *, group: Hashable = None) -> None:
-        """Start a detector anew after its alarm: from here on, it looks for the next change.
+        """Start the detectors anew after an alarm: from here on, they look for the next change.
 
         Parameters
         ----------
@@ -456,7 +469,7 @@ class Monitor:
         self._family = self._family or other._family
 
     def _settings(self) -> dict[str, Any]:
-        names = ("alpha", "run_length", "form", "grouped")
+        names = ("alpha", "run_length", "form", "detect", "grouped")
         windows = {"max_windows": self._windows.most, "judged_windows": self._windows.judged}
         return {name: getattr(self, name) for name in names} | windows
 
@@ -471,7 +484,7 @@ class Monitor:
         """Read a document that `to_dict` wrote, and go on from there."""
         settings = ("alpha", "run_length", "form", "grouped", "max_windows")
         content = documents.body("monitor", document, (*settings, "family", "total", "groups", "windows"))
-        found = cls(**{name: content[name] for name in settings})
+        found = cls(**{name: content[name] for name in settings}, detect=content.get("detect", "over"))
         found._family = content["family"]
         found._total = Stream.from_dict(content["total"])
         found._groups = {_key(key): Stream.from_dict(stream) for key, stream in content["groups"]}
@@ -482,7 +495,7 @@ class Monitor:
         s = self.summary
         logs = {direction: self.log_e_value(direction) / math.log(10.0) for direction in self.directions}
         told = f", {self.direction}" if self.direction else ""
-        changed = ", changed" if self._total.changed else ""
+        changed = ", changed" if self._total.changes else ""
         names = zip(("over", "under", "up", "down"), logs.values(), strict=False)
         evidence = "log10 e-value " + ", ".join(f"{log:+.2f} {name}" for name, log in names)
         return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"

@@ -12,10 +12,13 @@ from ..errors import MergeError
 from ..summary import Summary, summaries, summed
 from .alarm import Alarm
 from .detector import Detector
-from .grid import Block
+from .grid import UNDER, Block
 from .process import DIRECTIONS, Process, mixed
 
-__all__ = ["Limits", "Stream"]
+__all__ = ["DETECT", "Limits", "Stream"]
+
+# The directions in which changes are looked for.
+DETECT = {"over": ("over-confident",), "both": ("over-confident", "under-confident")}
 
 
 @final
@@ -24,8 +27,9 @@ class Limits:
     """What it takes to raise an alarm."""
 
     log_thresholds: Mapping[str, float]  # of the e-process, by direction
-    log_run_length: float  # of the detector
+    log_run_length: float  # of each detector
     form: str
+    detect: str = "over"
 
     @property
     def log_threshold(self) -> float:
@@ -38,22 +42,35 @@ class Limits:
 class Stream:
     """Sums and evidence of the rows so far.
 
-    ``raised`` names the directions whose e-process has raised its alarm. ``changed`` tells whether the detector has
-    raised one since it was last restarted: until then it raises no other.
+    ``raised`` names the directions whose e-process has raised its alarm. ``changes`` names those whose detector has
+    raised one since it was last restarted: until then it raises no other. ``other`` is the detector of
+    under-confidence, where that is looked for.
     """
 
     summary: Summary = field(default_factory=Summary)
     process: Process = field(default_factory=Process)
     detector: Detector = field(default_factory=Detector)
     raised: tuple[str, ...] = ()
-    changed: bool = False
+    changes: tuple[str, ...] = ()
+    other: Detector | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the detector of over-confidence has raised an alarm since it was last restarted."""
+        return "over-confident" in self.changes
 
     def take(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
         """Take in the next rows, look after each of them, and return the alarms that they raise."""
         found = self._since_the_start(block, limits, group, window)
         self.process += Process.of(block)
         self.summary += summaries(summed(block.scored))[0]
-        return found + self._change(block, limits, group, window)
+        self.detector, change = self._change("over-confident", self.detector, block, limits)
+        changes = [change]
+        if "under-confident" in DETECT[limits.detect]:
+            other = Detector.start(len(UNDER)) if self.other is None else self.other
+            self.other, change = self._change("under-confident", other, block, limits)
+            changes.append(change)
+        return found + [replace(alarm, group=group, window=window) for alarm in changes if alarm is not None]
 
     def _since_the_start(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
         """Compare the e-process after each row with its threshold; each direction raises one alarm in all."""
@@ -76,49 +93,62 @@ class Stream:
                 found.append(Alarm("since the start", direction, group, self.process.n + row, at, asked, 0, window))
         return found
 
-    def _change(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
-        """Advance the detector through the block, and tell where it first reaches its threshold."""
-        most = math.inf if self.changed else limits.log_run_length
-        self.detector, hit = self.detector.advance(block.over, limits.form, most)
+    def _change(
+        self, direction: str, detector: Detector, block: Block, limits: Limits
+    ) -> tuple[Detector, Alarm | None]:
+        """Advance a detector through the block, and tell where it first reaches its threshold."""
+        logs = block.over if direction == "over-confident" else block.under
+        most = math.inf if direction in self.changes else limits.log_run_length
+        detector, hit = detector.advance(logs, limits.form, most)
         if hit is None:
-            return []
-        row, self.changed = self.detector.n - 1, True
+            return detector, None
+        row = detector.n - 1
+        self.changes += (direction,)
         at = math.inf if block.impossible[hit.row] else hit.log_e_value
-        alarm = Alarm("change", "over-confident", group, row, at, limits.log_run_length, hit.began, window)
-        if hit.row + 1 < block.over.shape[1]:
-            self.detector, _ = self.detector.advance(block.over[:, hit.row + 1 :], limits.form, math.inf)
-        return [alarm]
+        alarm = Alarm("change", direction, None, row, at, limits.log_run_length, hit.began)
+        if hit.row + 1 < logs.shape[1]:
+            detector, _ = detector.advance(logs[:, hit.row + 1 :], limits.form, math.inf)
+        return detector, alarm
 
     def acknowledged(self) -> Self:
-        """Return the stream with its detector started anew."""
-        return replace(self, detector=self.detector.restarted(), changed=False)
+        """Return the stream with its detectors started anew."""
+        other = None if self.other is None else self.other.restarted()
+        return replace(self, detector=self.detector.restarted(), other=other, changes=())
 
     def merged(self, other: Self) -> Self:
         """Return the stream of the rows of both."""
         if not isinstance(other, Stream):
             raise MergeError("a stream merges with a stream.")
-        raised = tuple(d for d in DIRECTIONS if d in self.raised or d in other.raised)
+        raised, changes = (
+            tuple(d for d in DIRECTIONS if d in mine or d in theirs)
+            for mine, theirs in ((self.raised, other.raised), (self.changes, other.changes))
+        )
+        others = [detector for detector in (self.other, other.other) if detector is not None]
         return type(self)(
             self.summary + other.summary,
             self.process + other.process,
             self.detector + other.detector,
             raised,
-            self.changed or other.changed,
+            changes,
+            sum(others[1:], others[0]) if others else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         parts = {name: getattr(self, name).to_dict() for name in ("summary", "process", "detector")}
-        return documents.document("stream", {**parts, "raised": list(self.raised), "changed": self.changed})
+        if self.other is not None:
+            parts["other"] = self.other.to_dict()
+        return documents.document("stream", {**parts, "raised": list(self.raised), "changed": list(self.changes)})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote."""
+        """Read a document that `to_dict` wrote, now or when there was one detector."""
         content = documents.body("stream", document, ("summary", "process", "detector", "raised", "changed"))
         return cls(
             Summary.from_dict(content["summary"]),
             Process.from_dict(content["process"]),
             Detector.from_dict(content["detector"]),
             tuple(content["raised"]),
-            content["changed"],
+            DETECT["over"] if content["changed"] is True else tuple(content["changed"] or ()),
+            Detector.from_dict(content["other"]) if "other" in content else None,
         )

@@ -1,7 +1,7 @@
 """The state of a watched model in the text format of Prometheus, 0.0.4."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,8 +10,6 @@ from .history import History
 from .readings import Reading, group_names, shown_groups
 
 __all__ = ["exposition"]
-
-_CHANGE = ("change", "over-confident")
 
 Labels = Mapping[str, str]
 
@@ -22,7 +20,7 @@ class _Family(NamedTuple):
     name: str
     kind: str
     about: str
-    samples: Iterable[tuple[Labels, float]]
+    samples: Sequence[tuple[Labels, float]]
 
 
 def exposition(history: History, *, max_groups: int = 50) -> str:
@@ -70,7 +68,7 @@ def exposition(history: History, *, max_groups: int = 50) -> str:
             "group_",
             [({"group": names[k]}, reading, raised.get(k, {})) for k, reading in shown],
         )
-    return "".join(map(_written, families))
+    return "".join(_written(family) for family in families if family.samples)
 
 
 def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, ...], int]]]) -> list[_Family]:
@@ -114,6 +112,10 @@ def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, ..
         ),
         each("log10_change", "gauge", "Evidence that it became over-confident.", lambda r: {(): r.change}),
         each(
+            "log10_other_change", "gauge", "Evidence that it became under-confident, where that is looked for.",
+            lambda r: {} if r.other_change is None else {(): r.other_change},
+        ),
+        each(
             "log10_change_threshold", "gauge", "Evidence of a change that raises an alarm.",
             lambda r: {(): r.change_threshold},
         ),
@@ -130,7 +132,7 @@ def _standing(reading: Reading) -> dict[tuple[str, ...], float]:
     found: dict[tuple[str, ...], float] = {
         ("since the start", direction): direction in reading.raised for direction in reading.evidence
     }
-    return found | {_CHANGE: reading.changed}
+    return found | {("change", direction): direction in reading.changes for direction in reading.changing}
 
 
 def _windows(history: History) -> list[_Family]:

@@ -30,6 +30,8 @@ class Point:
         Logarithm of the detector's statistic, after it.
     log_up, log_down : float or None
         Logarithms of the e-values of a shift, after it; None where shifts are not looked at.
+    log_other : float or None
+        Logarithm of the statistic of the detector of under-confidence, after it; None where there is none.
     """
 
     batch: str
@@ -41,6 +43,7 @@ class Point:
     log_change: float
     log_up: float | None = None
     log_down: float | None = None
+    log_other: float | None = None
 
     @classmethod
     def of(cls, batch: str, window: str | None, received: str, summary: Summary, monitor: Monitor) -> Self:
@@ -48,7 +51,8 @@ class Point:
         logs = {direction: monitor.log_e_value(direction) for direction in monitor.directions}
         temperatures = logs["over-confident"], logs["under-confident"]
         shifts = logs.get("shifted up"), logs.get("shifted down")
-        return cls(batch, window, received, summary, *temperatures, monitor.log_change(), *shifts)
+        other = monitor.log_change("under-confident") if monitor.detect == "both" else None
+        return cls(batch, window, received, summary, *temperatures, monitor.log_change(), *shifts, other)
 
 
 @final

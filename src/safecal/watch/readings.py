@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from ..monitor import Monitor
-from ..monitor.stream import Stream
+from ..monitor.stream import DETECT, Stream
 from ..summary import Summary
 
 __all__ = ["Reader", "Reading", "group_names", "log10", "shown_groups"]
@@ -39,21 +39,23 @@ class Reading:
     evidence, thresholds : mapping of str to float
         Evidence against "calibrated since the start" by direction, and what it takes to raise an alarm; 0 is none, more
         is more.
-    change, change_threshold : float
-        The detector's statistic, and what it takes.
+    changing : mapping of str to float
+        The statistic of each detector by direction.
+    change_threshold : float
+        What it takes of each.
     raised : tuple of str
         The directions whose alarm since the start has been raised.
-    changed : bool
-        Whether the detector has raised an alarm that was not acknowledged.
+    changes : tuple of str
+        The directions whose detector has raised an alarm that was not acknowledged.
     """
 
     summary: Summary
     evidence: Mapping[str, float]
     thresholds: Mapping[str, float]
-    change: float
+    changing: Mapping[str, float]
     change_threshold: float
     raised: tuple[str, ...]
-    changed: bool
+    changes: tuple[str, ...]
 
     @classmethod
     def of(cls, monitor: Monitor, group: Hashable = None) -> Self:
@@ -64,11 +66,29 @@ class Reading:
             stream.summary,
             {direction: log10(monitor.log_e_value(direction, group=group)) for direction in monitor.directions},
             {direction: log10(log) for direction, log in limits.log_thresholds.items()},
-            log10(monitor.log_change(group=group), impossible=gone),
+            {
+                direction: log10(monitor.log_change(direction, group=group), impossible=gone)
+                for direction in DETECT[monitor.detect]
+            },
             log10(limits.log_run_length),
             stream.raised,
-            stream.changed,
+            stream.changes,
         )
+
+    @property
+    def change(self) -> float:
+        """The statistic of the detector of over-confidence."""
+        return self.changing["over-confident"]
+
+    @property
+    def other_change(self) -> float | None:
+        """The statistic of the detector of under-confidence; None where there is none."""
+        return self.changing.get("under-confident")
+
+    @property
+    def changed(self) -> bool:
+        """Whether that detector has raised an alarm that was not acknowledged."""
+        return "over-confident" in self.changes
 
     @property
     def over(self) -> float:

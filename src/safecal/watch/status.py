@@ -4,6 +4,7 @@ import math
 from collections.abc import Hashable
 
 from ..monitor import Monitor
+from ..monitor.stream import DETECT
 from .readings import log10
 from .store import Store
 
@@ -58,8 +59,9 @@ def status_text(store: Store) -> str:
 
 def _table(monitor: Monitor) -> list[str]:
     groups: list[Hashable] = [None, *monitor.groups]
+    changes = ("change", "to under")[: len(DETECT[monitor.detect])]
     names = ("over", "under", "up", "down")[: len(monitor.directions)]
-    header = ("", "rows", "ECD", *(part for name in names for part in (name, "limit")), "change", "limit")
+    header = ("", "rows", "ECD", *(part for name in names for part in (name, "limit")), *changes, "limit")
     rows = [header, *(_row(monitor, group) for group in groups[: _GROUPS + 1])]
     widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
     widths[0] = max(widths[0], 14)
@@ -85,6 +87,9 @@ def _row(monitor: Monitor, group: Hashable) -> tuple[str, ...]:
         str(stream.summary.n),
         f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-",
         *(power(log) for log in logs),
-        power(monitor.log_change(group=group)) + ("!" if stream.changed else ""),
+        *(
+            power(monitor.log_change(direction, group=group)) + ("!" if direction in stream.changes else "")
+            for direction in DETECT[monitor.detect]
+        ),
         power(limits.log_run_length),
     )

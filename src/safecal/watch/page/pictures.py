@@ -39,9 +39,12 @@ def pictures_section(history: History, found: list[Slot], what: str) -> Markup:
     thin = ""
     if count > 2 * STRETCHES:
         thin = f" Of {grouped(count)} batches, the highest and the last of each of {STRETCHES} stretches are drawn."
+    both = "under-confident" in reading.changing and bool(paths.get("other"))
+    names = {"change": "to over-confident", "other": "to under-confident"} if both else {"change": "change"}
     detector = evidence_picture(
-        "detector", "Evidence of a change", [Curve("change", paths["change"], reading.change_threshold)],
-        marks("change", "over-confident"), "detector",
+        "detector", "Evidence of a change",
+        [Curve(names[part], paths[part], reading.change_threshold) for part in names],
+        marks("change", "over-confident", "under-confident"), "detector",
     )  # fmt: skip
     shifts = [direction for direction in ("shifted up", "shifted down") if paths.get(direction)]
     parts = [
@@ -63,7 +66,7 @@ def pictures_section(history: History, found: list[Slot], what: str) -> Markup:
         if shifts
         else None,
         _figure(
-            "Did it become over-confident?",
+            "Did it change?" if both else "Did it become over-confident?",
             detector,
             "The detector's statistic after each batch. Triangles are alarms, with their numbers in the table; after "
             "one, it stays silent until the alarm is acknowledged.",
@@ -113,6 +116,8 @@ def _paths(history: History) -> dict[str, list[tuple[int, float]]]:
         direction: [(0, 0.0)] if n == 0 else [] for direction in ("over-confident", "under-confident")
     }
     found["change"] = [(0, -math.inf)] if n == 0 else []
+    if all(point.log_other is not None for point in history.points):
+        found["other"] = [(0, -math.inf)] if n == 0 else []
     if all(None not in (point.log_up, point.log_down) for point in history.points):
         found |= {direction: [(0, 0.0)] if n == 0 else [] for direction in ("shifted up", "shifted down")}
     for point in history.points:
@@ -128,4 +133,6 @@ def _paths(history: History) -> dict[str, list[tuple[int, float]]]:
             if direction in found and log is not None:
                 found[direction].append((n, log10(log)))
         found["change"].append((n, log10(point.log_change, impossible=impossible > 0)))
+        if "other" in found and point.log_other is not None:
+            found["other"].append((n, log10(point.log_other)))
     return found

@@ -17,7 +17,7 @@ from ..store import WHOLE, Aside, Known, Store, Taken, check_settings
 __all__ = ["TABLES", "VERSION", "SqlStore"]
 
 _LOGS = ("log_over", "log_under", "log_change")  # of every point
-_SHIFTS = ("log_up", "log_down")  # of a point, where shifts are looked at
+_MORE = ("log_up", "log_down", "log_other")  # where shifts, or changes in the other direction, are looked for
 
 VERSION = 1
 
@@ -236,7 +236,7 @@ def _text(content: Any) -> str:
 
 def _point(point: Point) -> dict[str, Any]:
     logs = {name: documents.number(getattr(point, name)) for name in _LOGS}
-    logs |= {name: documents.number(log) for name in _SHIFTS if (log := getattr(point, name)) is not None}
+    logs |= {name: documents.number(log) for name in _MORE if (log := getattr(point, name)) is not None}
     content = {"batch": point.batch, "window": point.window, "received": point.received}
     return documents.document("point", content | logs | {"summary": point.summary.to_dict()})
 
@@ -244,7 +244,7 @@ def _point(point: Point) -> dict[str, Any]:
 def _read_point(document: Mapping[str, Any]) -> Point:
     names = ("batch", "window", "received", "summary")
     found = documents.body("point", document, (*names, *_LOGS))
-    logs = {name: float(found[name]) for name in (*_LOGS, *_SHIFTS) if name in found}
+    logs = {name: float(found[name]) for name in (*_LOGS, *_MORE) if name in found}
     return Point(found["batch"], found["window"], found["received"], Summary.from_dict(found["summary"]), **logs)
 
 
