@@ -96,6 +96,18 @@ def test_the_last_windows_keep_all_their_sums() -> None:
         Monitor().tally()
 
 
+@pytest.mark.parametrize("windows", [1, 4, 6, 7, 9])
+def test_every_window_keeps_its_sums_until_there_are_too_many(windows: int) -> None:
+    monitor = Monitor(judged_windows=7)
+    for k in range(windows):
+        _one(monitor, 10, window=f"{k}")
+    wanted = tuple(f"{k}" for k in range(windows))[-7:]
+    assert monitor.judged() == wanted
+    assert [monitor.tally(name).n for name in wanted] == [10] * len(wanted)
+    assert monitor.judged(since=10 * (windows - 1)) == wanted[-1:]
+    assert monitor.judged(since=10 * windows) == ()
+
+
 def test_tallies_are_written_down_and_merge() -> None:
     whole, first, second = Monitor(), Monitor(), Monitor()
     y, z = rows(200)

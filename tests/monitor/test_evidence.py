@@ -15,6 +15,7 @@ from safecal.monitor import Alarm, Monitor
 from safecal.monitor.detector import Detector
 from safecal.monitor.grid import OVER, SHIFTS, UNDER, blocks
 from safecal.monitor.process import Process
+from safecal.monitor.size import Size
 
 RNG = np.random.default_rng(8)
 
@@ -87,6 +88,18 @@ def test_a_shift_is_told_where_no_temperature_shows_it(shift: float, direction: 
     (alarm,) = Monitor().update(y, logits=z + shift)
     assert (alarm.kind, alarm.direction) == ("since the start", direction)
     assert alarm.row < 600
+
+
+def test_what_is_too_sharp_is_not_called_shifted() -> None:
+    y, z = stream(3000, 3.0, seed=5)
+    monitor = Monitor()
+    found, peak = set(), 0.0
+    for k in range(0, 3000, 10):
+        found |= {alarm.direction for alarm in monitor.update(y[k : k + 10], logits=z[k : k + 10])}
+        peak = max(peak, *(monitor.log_e_value(direction) for direction in ("shifted up", "shifted down")))
+    assert peak > monitor.threshold().log_thresholds["shifted up"]  # and yet
+    assert found == {"over-confident"}
+    assert {alarm.direction for alarm in Monitor().update(y, logits=z)} == found
 
 
 def test_directions_share_alpha() -> None:
@@ -357,9 +370,88 @@ def test_a_shift_is_seen_early_and_sharpness_hardly_later(slope: float, shift: f
     assert np.median(first) <= rows
 
 
+@pytest.mark.parametrize("step", [7000, 11])
+def test_alarms_tell_the_size_of_the_rows_they_speak_of(step: int) -> None:
+    y, z = stream(7000)
+    z[5000:] *= 1.6
+    monitor = Monitor(run_length=1e4)
+    parts = [monitor.update(y[k : k + step], logits=z[k : k + step]) for k in range(0, 7000, step)]
+    found = {alarm.kind: alarm for part in parts for alarm in part}
+    for alarm, start in ((found["change"], found["change"].began), (found["since the start"], 0)):
+        rows = slice(start, alarm.row + 1)
+        whole = safecal.evaluate(y[rows], logits=z[rows])
+        size = alarm.size
+        assert size is not None
+        assert (size.n, size.ecd) == (whole.n, pytest.approx(whole.ecd, rel=1e-9))
+        assert size.allowed == whole.verdict.allowed == 0.1
+        assert (size.seen, size.announced) == pytest.approx((whole.mistakes.seen, whole.mistakes.announced))
+        assert size.within == (size.ecd <= 0.1)
+        assert f": ECD {size.ecd:.2g}, {'within' if size.within else 'beyond'} 0.1; e-value" in str(alarm)
+    assert str(found["change"]).startswith(f"changed at about row {found['change'].began}, too sharp: ECD ")
+    assert str(found["since the start"]).startswith("not calibrated throughout, too sharp: ECD ")
+
+
+def test_sizes_are_told_beside_the_limits_that_were_asked_for() -> None:
+    y, z = stream(3000, 1.5)
+    wide, tight = (Monitor(limits=safecal.Limits(threshold=t)).update(y, logits=z)[0] for t in (0.5, 0.01))
+    assert (wide.row, wide.log_e_value) == (tight.row, tight.log_e_value)
+    assert ", within 0.5; " in str(wide)
+    assert ", beyond 0.01; " in str(tight)
+    monitor = Monitor(limits=safecal.Limits(threshold=0.01))
+    assert Monitor.from_dict(monitor.to_dict()).limits == monitor.limits
+    with pytest.raises(errors.OptionError, match="limits"):
+        Monitor(limits=0.1)
+    with pytest.raises(errors.MergeError):
+        monitor.merge(Monitor())
+
+
+def test_a_shift_tells_how_often_it_happens_and_rare_events_their_mistakes() -> None:
+    rng = np.random.default_rng(2)
+    z = rng.normal(-6.0, 0.3, 20_000)
+    y = (rng.random(20_000) < special.expit(z + 1.5)).astype(int)
+    found = {alarm.direction: alarm for alarm in Monitor().update(y, logits=z)}
+    text = str(found["shifted up"])
+    size = found["shifted up"].size
+    assert "shifted up: the event happens more often than it says, " in text
+    assert f" % where {100 * size.predicted:.2g} % is predicted: ECD " in text
+    assert size.ecd < size.allowed
+    assert not size.within
+    assert f"but {size.seen:.0f} mistakes where {size.announced:.3g} were announced, beyond 3 times" in text
+
+
+def test_sizes_of_states_have_dimensions_and_no_mistakes() -> None:
+    rng = np.random.default_rng(3)
+    predictions = safecal.gaussian(2.0 * rng.normal(size=(500, 4)), np.zeros((500, 4)), std=1.0)
+    size = Monitor().add(predictions)[0].size
+    assert size.allowed == pytest.approx(0.4)
+    assert math.isnan(size.seen)
+    assert not size.within
+    assert "beyond 0.4" in str(size)
+    again = type(size).from_dict(json.loads(json.dumps(size.to_dict(), allow_nan=False)))
+    assert str(again) == str(size)
+    assert math.isnan(again.seen)
+
+
+def test_a_size_that_is_not_known_is_not_told() -> None:
+    y, z = stream(1000, 2.0)
+    monitor = Monitor(run_length=1e4, alpha=1e-9)
+    monitor.update(y[:100], logits=z[:100])
+    document = json.loads(json.dumps(monitor.to_dict()))
+    del document["total"]["detector"]["sums"], document["limits"]
+    again = Monitor.from_dict(document)
+    alarm = next(a for a in again.update(y[100:], logits=z[100:]) if a.kind == "change")
+    assert alarm.began < 100
+    assert alarm.size is None
+    assert "ECD" not in str(alarm)
+    old = alarm.to_dict()
+    del old["size"]
+    assert Alarm.from_dict(old) == alarm
+
+
 def test_alarm_documents() -> None:
     for alarm in (
         Alarm("change", "over-confident", ("a", 1), 10, math.inf, 3.0, 2, None),
+        Alarm("change", "shifted up", None, 9, 4.0, 3.0, 2, None, Size(8, 0.1, 0.2, 3.0, 2.5, 3.0, 0.25, 0.5)),
         Alarm("since the start", "under-confident", None, 10, 800.0, 3.0, 0, "w"),
     ):
         assert Alarm.from_dict(json.loads(json.dumps(alarm.to_dict()))) == alarm

@@ -95,7 +95,8 @@ def test_an_alarm_has_a_status_of_its_own(here: Path, watch: Any) -> None:
     _fill(here / "in", 6, change=3)
     found = _once(watch, "--window-column", "day", "--run-length", "10000")
     assert found.status == 3
-    assert re.search(r"ALARM: over-confident since about row \d+: .* \(window 2026-01-04\)", found.out)
+    said = r"ALARM: changed at about row \d+, too sharp: ECD [\d.]+, beyond 0.1; .* \(window 2026-01-04\)"
+    assert re.search(said, found.out)
     assert _once(watch).status == 0
 
 

@@ -8,13 +8,14 @@ from html.parser import HTMLParser
 
 import pytest
 
+from safecal import Evaluation
 from safecal.monitor import Monitor
 from safecal.watch.history import History, Point
 from safecal.watch.page import history_page
 from safecal.watch.page.curves import STRETCHES, thinned
 from safecal.watch.page.windows_picture import MOST, slots
 
-from .histories import CASES, HOSTILE, SCRIPT, history_of
+from .histories import CASES, HOSTILE, SCRIPT, history_of, watched
 
 VOID = {"br", "meta", "link"}
 
@@ -71,7 +72,17 @@ def test_every_page_is_whole(case: str) -> None:
 @pytest.mark.parametrize(
     ("case", "title", "tone", "said"),
     [
-        ("drift", "OVER-CONFIDENT", "unsafe", "It became over-confident at about row 7204"),
+        (
+            "drift",
+            "OVER-CONFIDENT",
+            "unsafe",
+            "It changed at about row 7204, too sharp: ECD 0.12, beyond 0.1.",
+        ),
+        ("small", "NOT CALIBRATED", "undetermined", "It was not calibrated throughout, too sharp: ECD 0.0"),
+        ("small change", "CHANGED", "undetermined", "It changed at about row"),
+        ("relaxed", "UNDER-CONFIDENT", "undetermined", "too vague: ECD -0."),
+        ("shifted", "SHIFTED", "undetermined", "The event happens more often than it says"),
+        ("badly shifted", "SHIFTED", "unsafe", "shifted up: the event happens more often than it says,"),
         ("quiet", "NO ALARM", "calm", "No alarm is not a proof of calibration."),
         ("cautious", "UNDER-CONFIDENT", "undetermined", "right more often than it claims"),
         ("one group", "OVER-CONFIDENT IN A GROUP", "unsafe", "All rows together raise no alarm"),
@@ -90,11 +101,43 @@ def test_the_state_in_words(case: str, title: str, tone: str, said: str) -> None
     assert said in page.text
 
 
+@pytest.mark.parametrize("case", ["small", "small change"])
+def test_what_evaluate_calls_safe_may_be_relied_on(case: str) -> None:
+    history = history_of(case)
+    text = Reader(history_page(history)).text
+    monitor = history.monitor
+    assert {raised.alarm.direction for raised in history.alarms} == {"over-confident"}
+    changed = [raised.alarm.began for raised in history.alarms if raised.alarm.kind == "change"]
+    names = monitor.judged(changed[-1]) if changed else monitor.judged()
+    verdict = Evaluation.of(sum(map(monitor.tally, names[1:]), monitor.tally(names[0]))).verdict
+    assert verdict.decision == "SAFE"
+    assert f"By the rule of evaluate, windows {names[0]} to {names[-1]} are {verdict}" in re.sub(
+        "[\xa0\u202f]", " ", text
+    )
+    assert "Do not rely on its certainty" not in text
+    assert "Its certainty may be relied on within the limits." in text
+    assert "Do not rely on its certainty until then." in Reader(history_page(history_of("drift"))).text
+
+
+def test_a_change_within_a_window_is_not_hidden_by_the_rows_before_it() -> None:
+    history = watched([1.0] * 20 + [3.0], windows=["all"] * 21)
+    assert Evaluation.of(history.monitor.tally("all")).verdict.decision == "SAFE"
+    assert "Do not rely on its certainty until then." in Reader(history_page(history)).text
+
+
+def test_the_last_window_is_judged() -> None:
+    history = history_of("drift")
+    verdict = Evaluation.of(history.monitor.tally()).verdict
+    said = f"verdict {verdict.decision} of window 2026-01-30, by the rule of evaluate, for one look: {verdict.reason}"
+    assert said in re.sub("[\xa0\u202f]", " ", Reader(history_page(history)).text)
+
+
 def test_since_when() -> None:
     history = history_of("drift")
     changed = next(raised for raised in history.alarms if raised.alarm.kind == "change")
     text = Reader(history_page(history)).text
-    assert f"about row {changed.alarm.began}; that row came in window {history.monitor.window_of(7204)}" in text
+    assert f"about row {changed.alarm.began}, too sharp" in text
+    assert f"Row {changed.alarm.began} came in window {history.monitor.window_of(7204)} ." in text
     assert f"The alarm was raised at row {changed.alarm.row}, on 2026-01-05 18:00:00 UTC." in text
     assert "once in 100\N{NARROW NO-BREAK SPACE}000 rows" in history_page(history)
 
@@ -112,8 +155,10 @@ def test_alarms_are_marked_and_listed() -> None:
     marks = [attributes for tag, attributes in page.tags if attributes.get("class") == "alarm-mark"]
     assert len(history.alarms) == 2
     assert len(marks) == 4  # each in the windows, and each in its own evidence
-    assert "became over-confident" in page.text
-    assert "over-confident all along" in page.text
+    assert "changed, too sharp" in page.text
+    assert "not calibrated throughout, too sharp" in page.text
+    assert "all along" not in page.text
+    assert all(str(raised.alarm.size) in page.text for raised in history.alarms)
     assert "The alarms" not in Reader(history_page(history_of("quiet"))).text
 
 

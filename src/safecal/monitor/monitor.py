@@ -16,13 +16,14 @@ from ..families.predictions import Predictions
 from ..families.rows import some_rows
 from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
+from ..limits import Limits
 from ..summary import Summary, as_sums
 from ..tally import Tally
 from .alarm import Alarm
 from .detector import FORMS
 from .grid import blocks, shiftable
 from .process import shares
-from .stream import DETECT, Limits, Stream
+from .stream import DETECT, Stream, Thresholds
 from .windows import Windows
 
 __all__ = ["MAX_GROUPS", "Monitor"]
@@ -65,6 +66,8 @@ class Monitor:
     judged_windows : int, default 7
         The last windows, of which `tally` keeps all sums: tens of kilobytes each in the state. Older ones keep what
         `windows` shows.
+    limits : Limits, optional
+        What a verdict allows: alarms tell their size beside it. Evidence and thresholds do not depend on it.
 
     Examples
     --------
@@ -78,11 +81,22 @@ class Monitor:
     ...     drift = 1.0 if day < 6 else 2.0
     ...     for alarm in monitor.update(y.astype(int), logits=drift * z, window=f"day {day}"):
     ...         print(alarm)
-    over-confident since about row 6001: e-value 1.76e+05 at row 6017, 1e+05 was asked for (window day 6)
-    over-confident all along: e-value 49.1 at row 6805, 40 was asked for (window day 6)
+    changed at about row 6001, too sharp: ECD 1, beyond 0.1; e-value 1.76e+05 at row 6017, 1e+05 was asked for (...)
+    not calibrated throughout, too sharp: ECD 0.027, within 0.1; e-value 56.3 at row 6813, 50 was asked for (...)
     """
 
-    __slots__ = ("_family", "_groups", "_total", "_windows", "alpha", "detect", "form", "grouped", "run_length")
+    __slots__ = (
+        "_family",
+        "_groups",
+        "_total",
+        "_windows",
+        "alpha",
+        "detect",
+        "form",
+        "grouped",
+        "limits",
+        "run_length",
+    )
 
     def __init__(
         self,
@@ -94,6 +108,7 @@ class Monitor:
         grouped: bool = False,
         max_windows: int = 366,
         judged_windows: int = 7,
+        limits: Limits | None = None,
     ) -> None:
         self.alpha = fraction(alpha, "alpha")
         number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
@@ -103,6 +118,10 @@ class Monitor:
         self.form = choice(form, "form", FORMS)
         self.detect = choice(detect, "detect", tuple(DETECT))
         self.grouped = bool(grouped)
+        if not isinstance(limits, Limits | None):
+            hint = "pass `limits=safecal.Limits(threshold=0.05)`."
+            raise fail(OptionError, "limits", "must be a Limits", got=show(limits), hint=hint)
+        self.limits = limits or Limits()
         most, judged = whole_number(max_windows, "max_windows", 1), whole_number(judged_windows, "judged_windows", 0)
         self._windows = Windows(most, judged)
         self._family: str | None = None
@@ -216,7 +235,7 @@ class Monitor:
         self._total, self._groups = total, groups
         return sorted(alarms, key=lambda alarm: alarm.row)
 
-    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream]) -> Limits:
+    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream]) -> Thresholds:
         share = 1.0
         if self.grouped:
             place = 1 if key is None else list(groups).index(key) + 1
@@ -224,7 +243,8 @@ class Monitor:
         parts = shares(shifts=self._shifts(self._family or "bernoulli"))
         logs = {direction: math.log(1.0 / (self.alpha * share * part)) for direction, part in parts.items()}
         detectors = len(DETECT[self.detect])
-        return Limits(logs, math.log(self.run_length * detectors / share), self.form, self.detect)
+        log_run_length = math.log(self.run_length * detectors / share)
+        return Thresholds(logs, log_run_length, self.form, self.detect, self.limits)
 
     def _shifts(self, family: str) -> bool:
         """Tell whether shifts are looked at: where there are log-odds, and they were from the first row on."""
@@ -327,7 +347,7 @@ class Monitor:
             return stream.detector.log_e_value(self.form)
         return -math.inf if stream.other is None else stream.other.log_e_value(self.form)
 
-    def threshold(self, *, group: Hashable = None) -> Limits:
+    def threshold(self, *, group: Hashable = None) -> Thresholds:
         """Return what it takes to raise an alarm, after the correction for directions and groups.
 
         Parameters
@@ -337,7 +357,7 @@ class Monitor:
 
         Returns
         -------
-        Limits
+        Thresholds
             With ``log_thresholds`` for the e-process by direction, ``log_threshold`` for that of over-confidence alone,
             and ``log_run_length`` for each detector.
         """
@@ -395,6 +415,22 @@ class Monitor:
         name = max(list(self._windows.kept))  # a copy, since another thread may be adding one
         summary = self._windows.kept[name].summary
         return name, summary, interval_from_sums(summary, level)
+
+    def judged(self, since: int = 0) -> tuple[str, ...]:
+        """Return the windows that keep all their sums, so that `tally` gives them.
+
+        Parameters
+        ----------
+        since : int, default 0
+            Only those of whose rows none came before this one, counted from 0.
+
+        Returns
+        -------
+        tuple of str
+            Their names, in order.
+        """
+        kept = dict(self._windows.kept)  # a copy, as in `last_window`
+        return tuple(sorted(name for name, w in kept.items() if w.tally is not None and w.first >= since))
 
     def tally(self, window: str | None = None) -> Tally:
         """Return all sums of a window, to be judged as any rows are: ``Evaluation.of(monitor.tally("2026-01-03"))``.
@@ -471,7 +507,7 @@ class Monitor:
     def _settings(self) -> dict[str, Any]:
         names = ("alpha", "run_length", "form", "detect", "grouped")
         windows = {"max_windows": self._windows.most, "judged_windows": self._windows.judged}
-        return {name: getattr(self, name) for name in names} | windows
+        return {name: getattr(self, name) for name in names} | windows | {"limits": self.limits.to_dict()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as a small JSON document."""
@@ -484,7 +520,9 @@ class Monitor:
         """Read a document that `to_dict` wrote, and go on from there."""
         settings = ("alpha", "run_length", "form", "grouped", "max_windows")
         content = documents.body("monitor", document, (*settings, "family", "total", "groups", "windows"))
-        found = cls(**{name: content[name] for name in settings}, detect=content.get("detect", "over"))
+        limits = Limits.from_dict(content["limits"]) if "limits" in content else None
+        given = {name: content[name] for name in settings} | {"detect": content.get("detect", "over")}
+        found = cls(**given, limits=limits)
         found._family = content["family"]
         found._total = Stream.from_dict(content["total"])
         found._groups = {_key(key): Stream.from_dict(stream) for key, stream in content["groups"]}

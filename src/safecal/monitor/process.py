@@ -13,9 +13,10 @@ from .._types import FloatArray
 from ..errors import MergeError
 from .grid import OVER, SHIFTS, UNDER, Block
 
-__all__ = ["DIRECTIONS", "Process", "mixed", "shares"]
+__all__ = ["DIRECTIONS", "SHIFTED", "Process", "mixed", "shares"]
 
 DIRECTIONS = ("over-confident", "under-confident", "shifted up", "shifted down")
+SHIFTED = DIRECTIONS[2:]
 _PARTS = dict(zip(DIRECTIONS, ("over", "under", "up", "down"), strict=True))
 _SHARES = dict(zip(DIRECTIONS, (0.4, 0.2, 0.2, 0.2), strict=True))
 _TEMPERATURES = dict.fromkeys(DIRECTIONS[:2], 0.5)

@@ -8,14 +8,17 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._types import FloatArray
 from ..errors import MergeError
+from ..limits import Limits
 from ..summary import Summary, summaries, summed
 from .alarm import Alarm
 from .detector import Detector
 from .grid import UNDER, Block
-from .process import DIRECTIONS, Process, mixed
+from .process import DIRECTIONS, SHIFTED, Process, mixed
+from .size import Size, size_columns, sums_of
 
-__all__ = ["DETECT", "Limits", "Stream"]
+__all__ = ["DETECT", "Stream", "Thresholds"]
 
 # The directions in which changes are looked for.
 DETECT = {"over": ("over-confident",), "both": ("over-confident", "under-confident")}
@@ -23,13 +26,14 @@ DETECT = {"over": ("over-confident",), "both": ("over-confident", "under-confide
 
 @final
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Thresholds:
     """What it takes to raise an alarm."""
 
     log_thresholds: Mapping[str, float]  # of the e-process, by direction
     log_run_length: float  # of each detector
     form: str
     detect: str = "over"
+    allowed: Limits = field(default_factory=Limits)  # of a verdict, beside which an alarm tells its size
 
     @property
     def log_threshold(self) -> float:
@@ -59,22 +63,26 @@ class Stream:
         """Whether the detector of over-confidence has raised an alarm since it was last restarted."""
         return "over-confident" in self.changes
 
-    def take(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
+    def take(self, block: Block, limits: Thresholds, group: Hashable, window: str | None) -> list[Alarm]:
         """Take in the next rows, look after each of them, and return the alarms that they raise."""
-        found = self._since_the_start(block, limits, group, window)
+        columns = size_columns(block.scored)
+        found = self._since_the_start(block, columns, limits)
         self.process += Process.of(block)
         self.summary += summaries(summed(block.scored))[0]
-        self.detector, change = self._change("over-confident", self.detector, block, limits)
-        changes = [change]
+        self.detector, change = self._change("over-confident", self.detector, block, columns, limits)
+        found.append(change)
         if "under-confident" in DETECT[limits.detect]:
             other = Detector.start(len(UNDER)) if self.other is None else self.other
-            self.other, change = self._change("under-confident", other, block, limits)
-            changes.append(change)
-        return found + [replace(alarm, group=group, window=window) for alarm in changes if alarm is not None]
+            self.other, change = self._change("under-confident", other, block, columns, limits)
+            found.append(change)
+        return [replace(alarm, group=group, window=window) for alarm in found if alarm is not None]
 
-    def _since_the_start(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
-        """Compare the e-process after each row with its threshold; each direction raises one alarm in all."""
-        found = []
+    def _since_the_start(self, block: Block, columns: FloatArray, limits: Thresholds) -> list[Alarm | None]:
+        """Compare the e-process after each row with its threshold; each direction raises one alarm in all.
+
+        A shift raises none while over-confidence explains the rows better.
+        """
+        found: list[Alarm | None] = []
         every = zip(DIRECTIONS, (block.over, block.under, block.up, block.down), strict=True)
         for direction, logs in every:
             if not len(logs) or direction in self.raised or self.process.n_impossible:
@@ -86,28 +94,36 @@ class Stream:
                 continue
             path += start[:, None]
             mean = mixed(path)
-            if (mean >= asked).any():
-                row = int((mean >= asked).argmax())
+            hit = mean >= asked
+            if direction in SHIFTED and hit.any():
+                # What is too sharp scatters more than it says, which in the long run looks like a shift as well.
+                over = np.array(self.process.over)[:, None] + np.cumsum(block.over, axis=1)
+                hit &= mean >= mixed(over)
+            if hit.any():
+                row = int(hit.argmax())
                 at = math.inf if block.impossible[row] else float(mean[row])
                 self.raised += (direction,)
-                found.append(Alarm("since the start", direction, group, self.process.n + row, at, asked, 0, window))
+                size = Size.of(sums_of(self.summary) + columns[:, : row + 1].sum(axis=1), limits.allowed)
+                found.append(Alarm("since the start", direction, None, self.process.n + row, at, asked, 0, size=size))
         return found
 
     def _change(
-        self, direction: str, detector: Detector, block: Block, limits: Limits
+        self, direction: str, detector: Detector, block: Block, columns: FloatArray, limits: Thresholds
     ) -> tuple[Detector, Alarm | None]:
         """Advance a detector through the block, and tell where it first reaches its threshold."""
         logs = block.over if direction == "over-confident" else block.under
         most = math.inf if direction in self.changes else limits.log_run_length
-        detector, hit = detector.advance(logs, limits.form, most)
+        detector, hit = detector.advance(logs, limits.form, most, columns)
         if hit is None:
             return detector, None
         row = detector.n - 1
         self.changes += (direction,)
         at = math.inf if block.impossible[hit.row] else hit.log_e_value
-        alarm = Alarm("change", direction, None, row, at, limits.log_run_length, hit.began)
+        size = Size.of(hit.sums, limits.allowed)
+        alarm = Alarm("change", direction, None, row, at, limits.log_run_length, hit.began, size=size)
+        rest = slice(hit.row + 1, None)
         if hit.row + 1 < logs.shape[1]:
-            detector, _ = detector.advance(logs[:, hit.row + 1 :], limits.form, math.inf)
+            detector, _ = detector.advance(logs[:, rest], limits.form, math.inf, columns[:, rest])
         return detector, alarm
 
     def acknowledged(self) -> Self:

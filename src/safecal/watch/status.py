@@ -5,6 +5,7 @@ from collections.abc import Hashable
 
 from ..monitor import Monitor
 from ..monitor.stream import DETECT
+from .judging import Judged
 from .readings import log10
 from .store import Store
 
@@ -45,6 +46,9 @@ def status_text(store: Store) -> str:
     alarms, asides = store.alarms(), store.asides()
     lines = _table(monitor)
     lines.append(f"last batch      {'none yet' if last is None else f'{last.batch}, {last.received}'}")
+    judged = Judged.last(monitor)
+    if judged is not None:
+        lines.append(f"verdict         {judged.name}: {judged.verdict}")
     lines.append(f"alarms          {len(alarms)}")
     lines += [f"  {raised.at}  {raised.alarm}" for raised in alarms]
     lines.append(f"set aside       {len(asides)}")

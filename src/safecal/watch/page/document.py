@@ -15,6 +15,7 @@ from ...report.markup import Markup, element, join
 from ...report.numbers import ends, grouped, percent, plain, rows, shown, together
 from ...report.words import with_code
 from ..history import History
+from ..judging import Judged
 from ..readings import Reading
 from .listing import LISTED, alarm_table, group_table
 from .pictures import pictures_section, section
@@ -198,6 +199,10 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
         if s.n_impossible:
             between = f"over all rows; without the impossible ones {shown(s.ecd_possible, signed=True)} nat"
         found.append(("ECD", shown(s.ecd, signed=True), between))
+    judged = Judged.last(monitor)
+    if judged is not None:
+        said = f"of {judged.name}, by the rule of evaluate, for one look: {judged.verdict.reason}"
+        found.append(("verdict", judged.verdict.decision, said))
     for direction, log in reading.evidence.items():
         asked = evidence(reading.thresholds[direction])
         found.append((direction, evidence(log), f"e-value since the start; {asked} raises an alarm"))
