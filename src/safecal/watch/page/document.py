@@ -206,6 +206,9 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
     for direction, log in reading.evidence.items():
         asked = evidence(reading.thresholds[direction])
         found.append((direction, evidence(log), f"e-value since the start; {asked} raises an alarm"))
+    if reading.other_change is not None:
+        asked = f"evidence that it became under-confident; {evidence(reading.change_threshold)} raises an alarm"
+        found.append(("other change", evidence(reading.other_change), asked))
     found.append(("impossible", grouped(s.n_impossible), "rows had an outcome with probability 0"))
     found.append(("quarantined", grouped(history.quarantined), "rows or files could not be read, and were set aside"))
     found.append(("alarms", grouped(len(history.alarms)), "raised so far, of all rows and of groups"))

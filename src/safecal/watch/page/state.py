@@ -178,7 +178,8 @@ def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
     reason = _since(history, reading)
     if mild and not impossible:
         title = "CHANGED" if reading.changed else "NOT CALIBRATED"
-        said = "It is too sharp, and within the limits"
+        small = found is None or found.alarm.size is None or found.alarm.size.within
+        said = "It is too sharp, and within the limits" if small else "It is too sharp; since then within the limits"
         steps = _steps(reading.changed, mild=True)
         return State(title, UNDETERMINED, "undetermined", said, reason, tuple(meaning), steps)
     return State("OVER-CONFIDENT", UNSAFE, "unsafe", headline, reason, tuple(meaning), _steps(reading.changed))
