@@ -322,8 +322,10 @@ def test_an_unnormalised_density_has_no_e_value() -> None:
     predictions = safecal.density(
         np.zeros(5), log_density=lambda x: -0.5 * x**2, sampler=lambda rng: rng.normal(size=5), rng=1
     )  # fmt: skip
+    monitor = Monitor()
     with pytest.raises(errors.UnavailableError):
-        Monitor().add(predictions)
+        monitor.add(predictions)
+    monitor.update([1], [0.5])  # a refusal leaves no family behind
 
 
 @pytest.mark.proof

@@ -198,7 +198,6 @@ class Monitor:
         if window is not None and not self._windows.admits(window, batch):
             return ()
         parts = [] if by is None else self._split(predictions, by)
-        self._family = predictions.family
         return tuple(self._take(predictions, parts, window, batch))
 
     def _split(self, predictions: Predictions, by: ArrayLike) -> list[tuple[Hashable, IndexArray]]:
@@ -222,25 +221,26 @@ class Monitor:
         total = Stream(**{name: getattr(self._total, name) for name in Stream.__slots__})
         groups = dict(self._groups)
         alarms: list[Alarm] = []
-        shifts = self._shifts(predictions.family)
+        family = predictions.family
+        shifts = self._shifts(family)
         for block in blocks(predictions, shifts=shifts):
-            alarms += total.take(block, self._limits_of(None, groups), None, window)
+            alarms += total.take(block, self._limits_of(None, groups, family), None, window)
         for key, index in parts:
             stream = groups.get(key, Stream())
             groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
             for block in blocks(some_rows(predictions, index), shifts=shifts):
-                alarms += stream.take(block, self._limits_of(key, groups), key, window)
+                alarms += stream.take(block, self._limits_of(key, groups, family), key, window)
         if window is not None:
             self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)
-        self._total, self._groups = total, groups
+        self._family, self._total, self._groups = family, total, groups
         return sorted(alarms, key=lambda alarm: alarm.row)
 
-    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream]) -> Thresholds:
+    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream], family: str | None) -> Thresholds:
         share = 1.0
         if self.grouped:
             place = 1 if key is None else list(groups).index(key) + 1
             share = 0.5 if key is None else 0.5 / (place * (place + 1))
-        parts = shares(shifts=self._shifts(self._family or "bernoulli"))
+        parts = shares(shifts=self._shifts(family or "bernoulli"))
         logs = {direction: math.log(1.0 / (self.alpha * share * part)) for direction, part in parts.items()}
         detectors = len(DETECT[self.detect])
         log_run_length = math.log(self.run_length * detectors / share)
@@ -362,7 +362,7 @@ class Monitor:
             and ``log_run_length`` for each detector.
         """
         self.stream(group)
-        return self._limits_of(group, self._groups)
+        return self._limits_of(group, self._groups, self._family)
 
     def acknowledge(self, *, group: Hashable = None) -> None:
         """Start the detectors anew after an alarm: from here on, they look for the next change.
