@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from safecal import Evaluation
 from safecal.monitor import Monitor
-from safecal.watch.history import History, Point
+from safecal.watch.history import History, Point, Raised
 from safecal.watch.page import history_page
 from safecal.watch.page.curves import STRETCHES, thinned
 from safecal.watch.page.windows_picture import MOST, slots
@@ -120,6 +121,22 @@ def test_what_evaluate_calls_safe_may_be_relied_on(case: str) -> None:
     assert "Do not rely on its certainty until then." in Reader(history_page(history_of("drift"))).text
 
 
+def test_a_group_within_the_limits_is_not_called_over_confident() -> None:
+    rng = np.random.default_rng(3)
+    monitor = Monitor(grouped=True, run_length=1e300)
+    z = rng.normal(0, 2, 8000)
+    y = (rng.random(8000) < 1 / (1 + np.exp(-z))).astype(int)
+    small = np.arange(8000) % 2 == 0
+    found = monitor.update(y, logits=np.where(small, 1.25, 0.9) * z, by=np.where(small, "a", "b"), window="all")
+    assert {alarm.group for alarm in found if alarm.direction == "over-confident"} == {"a"}
+    alarms = tuple(Raised(alarm, "2026-01-01T00:00:00+00:00", "1") for alarm in found)
+    point = Point.of("1", "all", "2026-01-01T00:00:00+00:00", monitor.summary, monitor)
+    text = Reader(history_page(History(monitor, (point,), alarms))).text
+    assert "NOT CALIBRATED IN A GROUP" in text
+    assert "too sharp, within the limits" in text
+    assert "Do not rely on its certainty" not in text
+
+
 def test_a_change_within_a_window_is_not_hidden_by_the_rows_before_it() -> None:
     history = watched([1.0] * 20 + [3.0], windows=["all"] * 21)
     assert Evaluation.of(history.monitor.tally("all")).verdict.decision == "SAFE"
@@ -219,7 +236,7 @@ def test_ten_thousand_batches_are_thinned_out() -> None:
     text = history_page(replace(history, points=points))
     assert len(text.encode()) < 100_000
     said = "Of 10\N{NARROW NO-BREAK SPACE}000 batches, the highest and the last of each of 188 stretches are drawn."
-    assert text.count(said) == 2
+    assert text.count(said) == 3
     assert "ECD by batch" in text
 
 

@@ -1,5 +1,6 @@
 """Whether a watched model is safe, by the rule of `safecal.evaluate`: of the windows that keep all their sums."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -11,8 +12,10 @@ from ..monitor import Alarm, Monitor
 from ..monitor.size import Size
 from ..summary import Summary
 from ..verdict import SAFE, Verdict
+from .history import History, Raised
+from .readings import Reading
 
-__all__ = ["Judged", "is_mild", "within"]
+__all__ = ["Judged", "group_is_mild", "is_mild", "last_alarm", "speaking", "within"]
 
 
 @final
@@ -67,6 +70,34 @@ def within(summary: Summary, limits: Limits) -> bool:
     if size is None or not size.within:
         return False
     return bool(interval_from_sums(summary, limits.level).high <= size.allowed)
+
+
+def last_alarm(history: History, kind: str, direction: str, group: Hashable = None) -> Raised | None:
+    """Return the last alarm of a kind about a group, or about all rows."""
+    found = [
+        r for r in history.alarms
+        if (r.alarm.kind, r.alarm.direction) == (kind, direction) and r.alarm.group == group
+    ]  # fmt: skip
+    return found[-1] if found else None
+
+
+def speaking(history: History, reading: Reading, direction: str, group: Hashable = None) -> Raised | None:
+    """Return the alarm that speaks of a direction: the change, where one stands, else that since the start."""
+    changed = last_alarm(history, "change", direction, group) if direction in reading.changes else None
+    return changed or last_alarm(history, "since the start", direction, group)
+
+
+def group_is_mild(history: History, group: Hashable) -> bool:
+    """Tell whether the over-confidence that an alarm of a group speaks of is within the limits.
+
+    Groups keep no tally of their windows: after a change its size decides, else the sums of all rows.
+    """
+    monitor = history.monitor
+    reading = Reading.of(monitor, group)
+    if not reading.changed:
+        return within(reading.summary, monitor.limits)
+    found = last_alarm(history, "change", "over-confident", group)
+    return found is not None and found.alarm.size is not None and found.alarm.size.within
 
 
 def is_mild(monitor: Monitor, alarm: Alarm | None) -> tuple[bool, Judged | None]:

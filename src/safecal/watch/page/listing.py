@@ -5,13 +5,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...inference.keyed import intervals_together
-from ...limits import Limits
 from ...report.markup import Markup, element, shortened
 from ...report.numbers import grouped, shown
 from ...report.tables import region
 from ...summary import as_sums
 from ..history import History, Raised
-from ..judging import within
+from ..judging import group_is_mild
 from ..readings import Reading, group_names, log10, shown_groups
 from .state import moment_text
 
@@ -96,15 +95,15 @@ def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
     names = group_names(history.monitor.groups)
     found, left = shown_groups(history.monitor, LISTED)
     ends = intervals_together(as_sums([reading.summary for _, reading in found]), level)
-    limits = history.monitor.limits
     body = [
-        _group(names[group], reading, at.low, at.high, limits) for (group, reading), at in zip(found, ends, strict=True)
+        _group(names[group], reading, at.low, at.high, reading.over_confident and group_is_mild(history, group))
+        for (group, reading), at in zip(found, ends, strict=True)
     ]
     return _table(columns, body, "Groups, the worst first"), left
 
 
-def _group(name: str, reading: Reading, low: float, high: float, limits: Limits) -> Markup:
-    beyond = reading.over_confident and not within(reading.summary, limits)
+def _group(name: str, reading: Reading, low: float, high: float, mild: bool) -> Markup:
+    beyond = reading.over_confident and not mild
     said = "over-confident" if beyond else "too sharp, within the limits" if reading.over_confident else ""
     if not said and reading.raised:
         said = {"under-confident": "too vague"}.get(reading.raised[0], reading.raised[0])

@@ -9,7 +9,7 @@ from ...report.markup import Markup, element, join, shortened
 from ...report.numbers import grouped, plain, rows
 from ...verdict import SAFE, UNDETERMINED, UNSAFE
 from ..history import History, Raised
-from ..judging import is_mild, within
+from ..judging import group_is_mild, is_mild, last_alarm, speaking
 from ..readings import Reading, group_names
 
 __all__ = ["State", "evidence", "moment_text", "named", "power", "state"]
@@ -116,14 +116,6 @@ def state(history: History) -> State:
     return _quiet(total)
 
 
-def _last(history: History, kind: str, direction: str, group: Hashable = None) -> Raised | None:
-    found = [
-        r for r in history.alarms
-        if (r.alarm.kind, r.alarm.direction) == (kind, direction) and r.alarm.group == group
-    ]  # fmt: skip
-    return found[-1] if found else None
-
-
 def named(name: str) -> Markup:
     """Return the name of a window or batch, which no line break parts if it is short."""
     return element("bdi", shortened(name, 60), class_="name" if len(name) <= 20 else None)
@@ -133,15 +125,9 @@ def _when(raised: Raised) -> str:
     return f"The alarm was raised at row {grouped(raised.alarm.row)}, on {moment_text(raised.at)}."
 
 
-def _speaking(history: History, reading: Reading, direction: str, group: Hashable = None) -> Raised | None:
-    """Return the alarm that speaks of a direction: the change, where one stands, else that since the start."""
-    changed = _last(history, "change", direction, group) if direction in reading.changes else None
-    return changed or _last(history, "since the start", direction, group)
-
-
 def _since(history: History, reading: Reading, direction: str = "over-confident", group: Hashable = None) -> Markup:
     """Say what the alarm says: since when, which way, and how large that is beside the limits."""
-    found = _speaking(history, reading, direction, group)
+    found = speaking(history, reading, direction, group)
     if found is None:
         return join(["Its rows together speak against a model that was calibrated since the start."])
     alarm = found.alarm
@@ -154,7 +140,7 @@ def _since(history: History, reading: Reading, direction: str = "over-confident"
 
 def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
     impossible = reading.summary.n_impossible
-    found = _speaking(history, reading, "over-confident")
+    found = speaking(history, reading, "over-confident")
     mild, judged = is_mild(history.monitor, None if found is None else found.alarm)
     headline = "It is surer than it should be"
     if impossible:
@@ -169,7 +155,7 @@ def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
         meaning.insert(0, str(judged))
     if not reading.changed:
         meaning.append(f"{_NO_CHANGE} {_FOR_GOOD}")
-    shifted = [_last(history, "since the start", direction) for direction in ("shifted up", "shifted down")]
+    shifted = [last_alarm(history, "since the start", direction) for direction in ("shifted up", "shifted down")]
     meaning += [f"It was also {raised.alarm.what}." for raised in shifted if raised is not None]
     if bad:
         meaning.append(
@@ -187,7 +173,7 @@ def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
 
 def _shifted(history: History, direction: str) -> State:
     """Say that the event happens more often than the model says, or less often; unsafe where a verdict says so."""
-    found = _last(history, "since the start", direction)
+    found = last_alarm(history, "since the start", direction)
     mild, judged = is_mild(history.monitor, None if found is None else found.alarm)
     unsafe = not mild if judged is None else judged.verdict.decision == UNSAFE
     often = "more" if direction == "shifted up" else "less"
@@ -240,7 +226,7 @@ def _names(history: History, groups: list[Hashable]) -> str:
 def _groups(history: History, bad: list[Hashable]) -> State:
     one = len(bad) == 1
     monitor = history.monitor
-    mild = all(within(monitor.stream(group).summary, monitor.limits) for group in bad)
+    mild = all(group_is_mild(history, group) for group in bad)
     what = f"{_many(bad)} {'too sharp, and within the limits' if mild else 'over-confident'}"
     since = _since(history, Reading.of(monitor, bad[0]), group=bad[0]) if one else None
     reason = join([f"{_names(history, bad)}. ", since])
