@@ -62,7 +62,8 @@ def test_all_rows() -> None:
     assert metrics["safecal.ecd"].unit == "{nat}"
     over = frozenset({("direction", "over-confident")})
     assert found["safecal.log10_e_value"][over] == pytest.approx(monitor.log_e_value() / math.log(10))
-    assert found["safecal.log10_e_value_threshold"][over] == pytest.approx(math.log10(40))
+    assert found["safecal.log10_e_value_threshold"][over] == pytest.approx(math.log10(50))
+    assert found["safecal.log10_e_value_threshold"][frozenset({("direction", "shifted up")})] == pytest.approx(2.0)
     assert found["safecal.log10_change_threshold"] == {NONE: pytest.approx(4)}
     active = found["safecal.alarm_active"]
     assert active[over | {("kind", "change")}] == 1

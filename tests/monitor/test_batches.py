@@ -96,6 +96,18 @@ def test_the_last_windows_keep_all_their_sums() -> None:
         Monitor().tally()
 
 
+@pytest.mark.parametrize("windows", [1, 4, 6, 7, 9])
+def test_every_window_keeps_its_sums_until_there_are_too_many(windows: int) -> None:
+    monitor = Monitor(judged_windows=7)
+    for k in range(windows):
+        _one(monitor, 10, window=f"{k}")
+    wanted = tuple(f"{k}" for k in range(windows))[-7:]
+    assert monitor.judged() == wanted
+    assert [monitor.tally(name).n for name in wanted] == [10] * len(wanted)
+    assert monitor.judged(since=10 * (windows - 1)) == wanted[-1:]
+    assert monitor.judged(since=10 * windows) == ()
+
+
 def test_tallies_are_written_down_and_merge() -> None:
     whole, first, second = Monitor(), Monitor(), Monitor()
     y, z = rows(200)
@@ -150,8 +162,10 @@ def test_groups_share_the_error_rate() -> None:
     assert {alarm.group for alarm in found} <= {None, "c"}
     assert any(alarm.group == "c" for alarm in found)
     shares = [math.exp(-monitor.threshold(group=g).log_threshold) for g in (None, "a", "b", "c")]
-    np.testing.assert_allclose(shares, [0.0125, 0.00625, 0.00625 / 3, 0.00625 / 6])
-    assert sum(shares) <= 0.025
+    np.testing.assert_allclose(shares, [0.01, 0.005, 0.005 / 3, 0.005 / 6])
+    every = [log for g in (None, "a", "b", "c") for log in monitor.threshold(group=g).log_thresholds.values()]
+    assert len(every) == 16
+    assert sum(math.exp(-log) for log in every) <= 0.05
     assert monitor.e_value(group="c") > 1e6 > monitor.e_value(group="a")
     again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
     assert again.to_dict() == monitor.to_dict()

@@ -13,8 +13,9 @@ import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
 from safecal.monitor.detector import Detector
-from safecal.monitor.grid import OVER, UNDER, blocks
+from safecal.monitor.grid import OVER, SHIFTS, UNDER, blocks
 from safecal.monitor.process import Process
+from safecal.monitor.size import Size
 
 RNG = np.random.default_rng(8)
 
@@ -51,8 +52,86 @@ def test_e_values_are_ratios_of_densities(predictions: safecal.Predictions) -> N
 @given(st.floats(0.001, 0.999))
 def test_each_e_value_has_the_mean_one(p: float) -> None:
     both = block_of(safecal.bernoulli([1, 0], [p, p]))
-    for logs in (both.over, both.under):
+    for logs in (both.over, both.under, both.up, both.down):
         np.testing.assert_allclose(p * np.exp(logs[:, 0]) + (1.0 - p) * np.exp(logs[:, 1]), 1.0, rtol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["logits", "y_prob"])
+def test_e_values_of_shifts_are_ratios_of_shifted_models(form: str) -> None:
+    y, z = stream(500, 1.7)
+    z[:4] = (-700.0, 700.0, 40.0, -40.0)
+    y[:4] = (0, 1, 1, 0)  # those that can hardly be otherwise
+    values = z if form == "logits" else special.expit(z)
+    block = block_of(safecal.bernoulli(y, **{form: values}))
+    surprisal = safecal.bernoulli(y, logits=z).score().surprisal
+    for sign, logs in ((1.0, block.up), (-1.0, block.down)):
+        for k, c in enumerate(SHIFTS):
+            wanted = surprisal - safecal.bernoulli(y, logits=z + sign * c).score().surprisal
+            np.testing.assert_allclose(logs[k], wanted, rtol=1e-10, atol=1e-13)
+
+
+def test_the_process_of_a_shift_is_a_mean_of_likelihood_ratios() -> None:
+    y, z = stream(3000)
+    monitor = Monitor()
+    monitor.update(y, logits=z - 0.2)
+    surprisal = safecal.bernoulli(y, logits=z - 0.2).score().surprisal.sum()
+    for sign, direction in ((1.0, "shifted up"), (-1.0, "shifted down")):
+        shifted = [safecal.bernoulli(y, logits=z - 0.2 + sign * c).score().surprisal.sum() for c in SHIFTS]
+        wanted = special.logsumexp(surprisal - np.array(shifted)) - math.log(len(SHIFTS))
+        assert monitor.log_e_value(direction) == pytest.approx(wanted, rel=1e-9)
+    assert monitor.e_value("shifted up") > 10.0 > 1.0 > monitor.e_value("shifted down")
+
+
+@pytest.mark.parametrize(("shift", "direction"), [(-0.5, "shifted up"), (0.5, "shifted down")])
+def test_a_shift_is_told_where_no_temperature_shows_it(shift: float, direction: str) -> None:
+    y, z = stream(2000)
+    (alarm,) = Monitor().update(y, logits=z + shift)
+    assert (alarm.kind, alarm.direction) == ("since the start", direction)
+    assert alarm.row < 600
+
+
+def test_what_is_too_sharp_is_not_called_shifted() -> None:
+    y, z = stream(3000, 3.0, seed=5)
+    monitor = Monitor()
+    found, peak = set(), 0.0
+    for k in range(0, 3000, 10):
+        found |= {alarm.direction for alarm in monitor.update(y[k : k + 10], logits=z[k : k + 10])}
+        peak = max(peak, *(monitor.log_e_value(direction) for direction in ("shifted up", "shifted down")))
+    assert peak > monitor.threshold().log_thresholds["shifted up"]  # and yet
+    assert found == {"over-confident"}
+    assert {alarm.direction for alarm in Monitor().update(y, logits=z)} == found
+
+
+def test_directions_share_alpha() -> None:
+    two, three = Monitor(alpha=0.1), Monitor(alpha=0.1)
+    two.update([1, 0], [0.6, 0.3])
+    three.update([1, 0], [[0.2, 0.5, 0.3]] * 2)
+    for monitor, shares in ((two, [0.04, 0.02, 0.02, 0.02]), (three, [0.05, 0.05])):
+        limits = monitor.threshold().log_thresholds
+        assert tuple(limits) == monitor.directions
+        np.testing.assert_allclose([math.exp(-log) for log in limits.values()], shares)
+    assert two.threshold().log_threshold == pytest.approx(math.log(25.0))
+    with pytest.raises(errors.OptionError, match="direction"):
+        three.log_e_value("shifted up")
+
+
+def test_a_state_from_before_there_were_shifts_goes_on_without_them() -> None:
+    y, z = stream(400)
+    monitor = Monitor(grouped=True)
+    monitor.update(y, logits=z, by=["a"] * 400)
+    document = json.loads(json.dumps(monitor.to_dict()))
+    for part in (document["total"], document["groups"][0][1]):
+        del part["process"]["up"], part["process"]["down"]
+    again = Monitor.from_dict(document)
+    assert again.directions == ("over-confident", "under-confident")
+    assert math.exp(-again.threshold().log_threshold) == pytest.approx(0.0125)  # as it was begun
+    assert again.update(y, logits=z - 0.5, by=["b"] * 400) == ()
+    assert Monitor.from_dict(again.to_dict()).directions == again.directions
+    with pytest.raises(errors.MergeError, match="before there were shifts"):
+        again.merge(monitor)
+    fresh = Monitor().to_dict()
+    del fresh["total"]["process"]["up"], fresh["total"]["process"]["down"]
+    assert Monitor.from_dict(fresh).directions == Monitor().directions  # nothing was looked at yet
 
 
 def test_the_process_is_a_mean_of_likelihood_ratios_of_tempered_models() -> None:
@@ -114,13 +193,69 @@ def test_alarms_come_at_the_row_however_the_rows_are_cut(form: str) -> None:
 
 
 def test_one_alarm_until_it_is_acknowledged() -> None:
-    y, z = stream(3000, 3.0)
     monitor = Monitor(run_length=1000)
-    assert [a.kind for a in monitor.update(y, logits=z)] == ["change", "since the start"]
-    assert monitor.update(y, logits=z) == ()
+
+    def kinds(seed: int) -> list[str]:
+        y, z = stream(3000, 3.0, seed)
+        return sorted(a.kind for a in monitor.update(y, logits=z) if a.direction == "over-confident")
+
+    assert kinds(1) == ["change", "since the start"]
+    assert kinds(2) == []
     assert monitor.direction == "over-confident"
     monitor.acknowledge()
-    assert [a.kind for a in monitor.update(y, logits=z)] == ["change"]
+    assert kinds(3) == ["change"]
+
+
+@pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
+@pytest.mark.parametrize(("factor", "direction"), [(2.5, "over-confident"), (0.4, "under-confident")])
+def test_the_detector_looks_both_ways_if_asked(factor: float, direction: str, form: str) -> None:
+    y, z = stream(6000)
+    z[4000:] *= factor
+
+    def changes(detect: str, step: int) -> list[Alarm]:
+        monitor = Monitor(run_length=1e5, form=form, detect=detect, alpha=1e-9)
+        parts = [monitor.update(y[k : k + step], logits=z[k : k + step]) for k in range(0, 6000, step)]
+        return [alarm for part in parts for alarm in part if alarm.kind == "change"]
+
+    (alarm,) = changes("both", 6000)
+    assert alarm.direction == direction
+    assert alarm.log_threshold == pytest.approx(math.log(2e5))
+    assert 4000 <= alarm.row < 4700
+    assert abs(alarm.began - 4000) < 200
+    assert [(a.row, a.began) for a in changes("both", 37)] == [(alarm.row, alarm.began)]
+    assert [a.direction for a in changes("over", 6000)] == [direction] * (direction == "over-confident")
+
+
+def test_both_detectors_are_written_down_merge_and_start_anew() -> None:
+    y, z = stream(3000, 0.4)
+    first, second = Monitor(run_length=1000, detect="both"), Monitor(run_length=1000, detect="both")
+    first.update(y[:1000], logits=z[:1000])
+    second.update(y[1000:], logits=z[1000:])
+    assert first.stream().changes == second.stream().changes == ("under-confident",)
+    assert not first.stream().changed  # to over-confidence
+    again = Monitor.from_dict(json.loads(json.dumps(first.to_dict())))
+    assert (again.to_dict(), again.detect) == (first.to_dict(), "both")
+    again.merge(second)
+    logs = [monitor.log_change("under-confident") for monitor in (first, second, again)]
+    assert logs[2] == pytest.approx(np.logaddexp(*logs[:2]))
+    again.acknowledge()
+    assert (again.stream().changes, again.log_change("under-confident")) == ((), -math.inf)
+    with pytest.raises(errors.MergeError):
+        again.merge(Monitor(run_length=1000))
+    with pytest.raises(errors.OptionError, match="direction"):
+        Monitor().log_change("under-confident")
+
+
+def test_a_state_with_one_detector_is_read() -> None:
+    y, z = stream(1000, 3.0)
+    monitor = Monitor(run_length=1000)
+    monitor.update(y, logits=z)
+    document = json.loads(json.dumps(monitor.to_dict()))
+    del document["detect"]
+    for changed in (True, False):
+        document["total"]["changed"] = changed
+        again = Monitor.from_dict(document)
+        assert (again.detect, again.stream().changed) == ("over", changed)
 
 
 def test_under_confidence_is_told() -> None:
@@ -139,7 +274,7 @@ def test_an_impossible_outcome_is_certain_evidence() -> None:
         ("change", 2, math.inf),
     }
     assert monitor.e_value() == math.inf
-    assert monitor.log_e_value("under-confident") == -math.inf
+    assert {monitor.log_e_value(direction) for direction in monitor.directions[1:]} == {-math.inf}
     assert "infinite" in str(found[0])
     again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
     assert again.update([1], [0.9]) == ()
@@ -154,7 +289,7 @@ def test_shards_merge() -> None:
     second.update(y[1500:], logits=z[1500:], window="a")
     first.merge(second)
     assert first.summary.n == 4000
-    for direction in ("over-confident", "under-confident"):
+    for direction in whole.directions:
         assert first.log_e_value(direction) == pytest.approx(whole.log_e_value(direction), rel=1e-9)
     assert first.windows()["a"][0].sum_excess == pytest.approx(whole.windows()["a"][0].sum_excess, rel=1e-9)
     assert second.summary.n == 2500
@@ -187,8 +322,10 @@ def test_an_unnormalised_density_has_no_e_value() -> None:
     predictions = safecal.density(
         np.zeros(5), log_density=lambda x: -0.5 * x**2, sampler=lambda rng: rng.normal(size=5), rng=1
     )  # fmt: skip
+    monitor = Monitor()
     with pytest.raises(errors.UnavailableError):
-        Monitor().add(predictions)
+        monitor.add(predictions)
+    monitor.update([1], [0.5])  # a refusal leaves no family behind
 
 
 @pytest.mark.proof
@@ -204,21 +341,119 @@ def test_false_alarms_stay_below_alpha() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize("detect", ["over", "both"])
 @pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
-def test_run_lengths_are_what_was_promised(form: str) -> None:
+def test_run_lengths_are_what_was_promised(form: str, detect: str) -> None:
     rng = np.random.default_rng(6)
     rows = []
     for _ in range(300):
-        z = rng.normal(0.0, 2.0, 10_000)
-        y = (rng.random(10_000) < special.expit(z)).astype(int)
-        found = [a.row for a in Monitor(run_length=500, form=form).update(y, logits=z) if a.kind == "change"]
-        rows.append(min(found, default=10_000))
+        z = rng.normal(0.0, 2.0, 4000)
+        y = (rng.random(4000) < special.expit(z)).astype(int)
+        found = Monitor(run_length=500, form=form, detect=detect).update(y, logits=z)
+        rows.append(min((a.row for a in found if a.kind == "change"), default=4000))
     assert np.mean(rows) >= 500  # those that were watched no longer count as if they had ended
+
+
+@pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("slope", "shift", "rows"), [(1.0, 0.5, 300), (1.0, -0.5, 300), (1 / 1.5, 0.0, 215)], ids=["up", "down", "sharp"]
+)
+def test_a_shift_is_seen_early_and_sharpness_hardly_later(slope: float, shift: float, rows: int) -> None:
+    """The median row of the first alarm since the start, over 200 streams."""
+    rng = np.random.default_rng(7)
+    first = []
+    for _ in range(200):
+        z = rng.normal(0.0, 2.0, 2000)
+        y = (rng.random(2000) < special.expit(slope * z + shift)).astype(int)
+        found = Monitor().update(y, logits=z)
+        first.append(min((a.row + 1 for a in found if a.kind == "since the start"), default=2000))
+    assert np.median(first) <= rows
+
+
+@pytest.mark.parametrize("step", [7000, 11])
+def test_alarms_tell_the_size_of_the_rows_they_speak_of(step: int) -> None:
+    y, z = stream(7000)
+    z[5000:] *= 1.6
+    monitor = Monitor(run_length=1e4)
+    parts = [monitor.update(y[k : k + step], logits=z[k : k + step]) for k in range(0, 7000, step)]
+    found = {alarm.kind: alarm for part in parts for alarm in part}
+    for alarm, start in ((found["change"], found["change"].began), (found["since the start"], 0)):
+        rows = slice(start, alarm.row + 1)
+        whole = safecal.evaluate(y[rows], logits=z[rows])
+        size = alarm.size
+        assert size is not None
+        assert (size.n, size.ecd) == (whole.n, pytest.approx(whole.ecd, rel=1e-9))
+        assert size.allowed == whole.verdict.allowed == 0.1
+        assert (size.seen, size.announced) == pytest.approx((whole.mistakes.seen, whole.mistakes.announced))
+        assert size.within == (size.ecd <= 0.1)
+        assert f": ECD {size.ecd:.2g}, {'within' if size.within else 'beyond'} 0.1; e-value" in str(alarm)
+    assert str(found["change"]).startswith(f"changed at about row {found['change'].began}, too sharp: ECD ")
+    assert str(found["since the start"]).startswith("not calibrated throughout, too sharp: ECD ")
+
+
+def test_sizes_are_told_beside_the_limits_that_were_asked_for() -> None:
+    y, z = stream(3000, 1.5)
+    wide, tight = (Monitor(limits=safecal.Limits(threshold=t)).update(y, logits=z)[0] for t in (0.5, 0.01))
+    assert (wide.row, wide.log_e_value) == (tight.row, tight.log_e_value)
+    assert ", within 0.5; " in str(wide)
+    assert ", beyond 0.01; " in str(tight)
+    monitor = Monitor(limits=safecal.Limits(threshold=0.01))
+    assert Monitor.from_dict(monitor.to_dict()).limits == monitor.limits
+    with pytest.raises(errors.OptionError, match="limits"):
+        Monitor(limits=0.1)
+    with pytest.raises(errors.MergeError):
+        monitor.merge(Monitor())
+
+
+def test_a_shift_tells_how_often_it_happens_and_rare_events_their_mistakes() -> None:
+    rng = np.random.default_rng(2)
+    z = rng.normal(-6.0, 0.3, 20_000)
+    y = (rng.random(20_000) < special.expit(z + 1.5)).astype(int)
+    found = {alarm.direction: alarm for alarm in Monitor().update(y, logits=z)}
+    text = str(found["shifted up"])
+    size = found["shifted up"].size
+    assert "shifted up: the event happens more often than it says, " in text
+    assert f" % where {100 * size.predicted:.2g} % is predicted: ECD " in text
+    assert size.ecd < size.allowed
+    assert not size.within
+    assert f"but {size.seen:.0f} mistakes where {size.announced:.3g} were announced, beyond 3 times" in text
+
+
+def test_sizes_of_states_have_dimensions_and_no_mistakes() -> None:
+    rng = np.random.default_rng(3)
+    predictions = safecal.gaussian(2.0 * rng.normal(size=(500, 4)), np.zeros((500, 4)), std=1.0)
+    size = Monitor().add(predictions)[0].size
+    assert size.allowed == pytest.approx(0.4)
+    assert math.isnan(size.seen)
+    assert not size.within
+    assert "beyond 0.4" in str(size)
+    again = type(size).from_dict(json.loads(json.dumps(size.to_dict(), allow_nan=False)))
+    assert str(again) == str(size)
+    assert math.isnan(again.seen)
+
+
+def test_a_size_that_is_not_known_is_not_told() -> None:
+    y, z = stream(1000, 2.0)
+    monitor = Monitor(run_length=1e4, alpha=1e-9)
+    monitor.update(y[:100], logits=z[:100])
+    document = json.loads(json.dumps(monitor.to_dict()))
+    del document["total"]["detector"]["sums"], document["limits"]
+    again = Monitor.from_dict(document)
+    alarm = next(a for a in again.update(y[100:], logits=z[100:]) if a.kind == "change")
+    assert alarm.began < 100
+    assert alarm.size is None
+    assert "ECD" not in str(alarm)
+    old = alarm.to_dict()
+    del old["size"]
+    assert Alarm.from_dict(old) == alarm
 
 
 def test_alarm_documents() -> None:
     for alarm in (
         Alarm("change", "over-confident", ("a", 1), 10, math.inf, 3.0, 2, None),
+        Alarm("change", "shifted up", None, 9, 4.0, 3.0, 2, None, Size(8, 0.1, 0.2, 3.0, 2.5, 3.0, 0.25, 0.5)),
         Alarm("since the start", "under-confident", None, 10, 800.0, 3.0, 0, "w"),
     ):
         assert Alarm.from_dict(json.loads(json.dumps(alarm.to_dict()))) == alarm

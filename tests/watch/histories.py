@@ -26,15 +26,20 @@ def watched(
     run_length: float = 100_000,
     acknowledge_at: int | None = None,
     quarantined: int = 0,
+    shift: float = 0.0,
+    detect: str = "over",
 ) -> History:
-    """Watch a model whose logits are too large by a factor that changes from batch to batch; with names, by group."""
+    """Watch a model whose logits are too large by a factor that changes from batch to batch; with names, by group.
+
+    ``shift`` is added to the log-odds of what happens.
+    """
     rng = np.random.default_rng(8)
-    monitor = Monitor(run_length=run_length, grouped=bool(names))
+    monitor = Monitor(run_length=run_length, grouped=bool(names), detect=detect)
     points: list[Point] = []
     alarms: list[Raised] = []
     for k, drift in enumerate(drifts):
         z = rng.normal(0, 2, rows)
-        y = (rng.random(rows) < 1 / (1 + np.exp(-z))).astype(int)
+        y = (rng.random(rows) < 1 / (1 + np.exp(-z - shift))).astype(int)
         z = drift * z
         if k == impossible_at:
             z[0], y[0] = np.inf, 0
@@ -44,8 +49,7 @@ def watched(
         predictions = bernoulli(y, logits=z)
         found = monitor.add(predictions, by=by, window=window, batch=None if window is None else batch)
         alarms += [Raised(alarm, at, batch) for alarm in found]
-        over, under = (monitor.log_e_value(direction) for direction in ("over-confident", "under-confident"))
-        points.append(Point(batch, window, at, predictions.summary(), over, under, monitor.log_change()))
+        points.append(Point.of(batch, window, at, predictions.summary(), monitor))
         if k == acknowledge_at:
             monitor.acknowledge()
     return History(monitor, tuple(points), tuple(alarms), quarantined)
@@ -56,6 +60,11 @@ _MAKE: dict[str, Callable[[], History]] = {
     "drift": lambda: watched([1.0] * 18 + [1.7] * 12, quarantined=12),
     "quiet": lambda: watched([1.0] * 6),
     "cautious": lambda: watched([0.5] * 12),
+    "relaxed": lambda: watched([1.0] * 6 + [0.5] * 6, detect="both", run_length=10_000),
+    "shifted": lambda: watched([1.0] * 8, shift=0.5, rows=200),
+    "badly shifted": lambda: watched([1.0], shift=1.5, rows=340),
+    "small": lambda: watched([1.25] * 8, rows=1000, run_length=1e300),
+    "small change": lambda: watched([1.0] * 4 + [1.3] * 8, rows=1500),
     "groups": lambda: watched([1.0] * 10 + [2.0] * 4, names=SITES, rows=300),
     "one group": lambda: _one_group(),
     "impossible": lambda: watched([1.0] * 12, impossible_at=7),
@@ -84,6 +93,5 @@ def _one_group() -> History:
     small = np.arange(6000) % 60 == 0
     found = monitor.update(y, logits=np.where(small, 4.0, 0.9) * z, by=np.where(small, "small", "large"), window="all")
     alarms = tuple(Raised(alarm, START.isoformat(), "1") for alarm in found)
-    over, under = (monitor.log_e_value(direction) for direction in ("over-confident", "under-confident"))
-    point = Point("1", "all", START.isoformat(), monitor.summary, over, under, monitor.log_change())
+    point = Point.of("1", "all", START.isoformat(), monitor.summary, monitor)
     return History(monitor, (point,), alarms)

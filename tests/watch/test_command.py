@@ -95,8 +95,31 @@ def test_an_alarm_has_a_status_of_its_own(here: Path, watch: Any) -> None:
     _fill(here / "in", 6, change=3)
     found = _once(watch, "--window-column", "day", "--run-length", "10000")
     assert found.status == 3
-    assert re.search(r"ALARM: over-confident since about row \d+: .* \(window 2026-01-04\)", found.out)
+    said = r"ALARM: changed at about row \d+, too sharp: ECD [\d.]+, beyond 0.1; .* \(window 2026-01-04\)"
+    assert re.search(said, found.out)
     assert _once(watch).status == 0
+
+
+def test_changes_both_ways_are_looked_for_if_asked(here: Path, watch: Any) -> None:
+    rng = np.random.default_rng(0)
+    for day in range(4):
+        put(here / "in" / f"{day}.csv", columns(rng, 1000, drift=1.0 if day < 2 else 0.4))
+    found = _once(watch, "--run-length", "100000", "--detect", "both", "--report", "page.html")
+    assert found.status == 3
+    with SqliteStore("safecal-watch.sqlite") as store:
+        assert store.monitor().detect == "both"
+        (change,) = (raised.alarm for raised in store.alarms() if raised.alarm.kind == "change")
+        assert all(point.log_other is not None for point in store.history().points)
+    assert change.direction == "under-confident"
+    shown = watch("status").out
+    assert "to under" in shown.splitlines()[0]
+    assert "!" in shown.splitlines()[1]
+    page = (here / "page.html").read_text()
+    assert "to under-confident" in page
+    assert "Did it change?" in page
+    refused = _once(watch, "--detect", "over")
+    assert refused.status == 2
+    assert "was begun with `--detect both`; got `--detect over`" in refused.err
 
 
 def test_what_is_set_aside_or_left_has_one_too(here: Path, watch: Any) -> None:
@@ -344,8 +367,9 @@ def test_a_disk_without_room(here: Path, watch: Any) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="names of POSIX")
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_names_that_look_like_patterns(suffix: str, here: Path, watch: Any) -> None:
+    rng = np.random.default_rng(1)
     for name in ("a", "b", "*", "[ab]"):
-        put(here / "in" / f"{name}{suffix}", columns(np.random.default_rng(1), 20))
+        put(here / "in" / f"{name}{suffix}", columns(rng, 20))
     assert _once(watch).status == 0
     assert _rows() == 80
 

@@ -17,13 +17,15 @@ import pytest
 
 from safecal.errors import NotifyError, OptionError, SafecalError
 from safecal.monitor import Alarm
+from safecal.monitor.size import Size
 from safecal.watch.history import Raised
 from safecal.watch.notify import body, check_url, post, run_command
 
 from .histories import HOSTILE
 
 AT = "2026-11-14T09:30:00+00:00"
-ALARM = Alarm("change", "over-confident", ("north", 2), 5200, math.log(1e7), math.log(1e6), 4990, "2026-11-14")
+SIZE = Size(210, 0.078, 0.1, 30.0, 25.0, 3.0, 0.4, 0.41)
+ALARM = Alarm("change", "over-confident", ("north", 2), 5200, math.log(1e7), math.log(1e6), 4990, "2026-11-14", SIZE)
 RAISED = Raised(ALARM, AT, "part-7.csv")
 
 
@@ -42,16 +44,26 @@ def test_the_body() -> None:
         "window": "2026-11-14",
         "log10_e_value": pytest.approx(7.0),
         "log10_threshold": pytest.approx(6.0),
+        "ecd": 0.078,
+        "allowed": 0.1,
+        "within": True,
         "at": AT,
         "batch": "part-7.csv",
         "text": str(ALARM),
     }
 
 
+def test_the_text_tells_the_size_beside_the_limit() -> None:
+    text = body(RAISED)["text"]
+    assert "changed at about row 4990, too sharp: ECD 0.078, within 0.1; e-value 1e+07 at row 5200" in text
+
+
 def test_an_infinite_e_value_is_valid_json() -> None:
-    alarm = Alarm("since the start", "over-confident", None, 3, math.inf, 3.7, 0)
+    size = Size(3, math.inf, 0.1, 1.0, 1.0, 3.0, 0.4, 0.41)
+    alarm = Alarm("since the start", "over-confident", None, 3, math.inf, 3.7, 0, size=size)
     text = json.dumps(body(Raised(alarm, AT, "1")), allow_nan=False)
-    assert json.loads(text)["log10_e_value"] == "inf"
+    assert json.loads(text)["log10_e_value"] == json.loads(text)["ecd"] == "inf"
+    assert json.loads(text)["within"] is False
     assert json.loads(text)["group"] is None
 
 

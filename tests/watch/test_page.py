@@ -6,15 +6,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
+from safecal import Evaluation
 from safecal.monitor import Monitor
-from safecal.watch.history import History, Point
+from safecal.watch.history import History, Point, Raised
 from safecal.watch.page import history_page
 from safecal.watch.page.curves import STRETCHES, thinned
 from safecal.watch.page.windows_picture import MOST, slots
 
-from .histories import CASES, HOSTILE, SCRIPT, history_of
+from .histories import CASES, HOSTILE, SCRIPT, history_of, watched
 
 VOID = {"br", "meta", "link"}
 
@@ -71,7 +73,18 @@ def test_every_page_is_whole(case: str) -> None:
 @pytest.mark.parametrize(
     ("case", "title", "tone", "said"),
     [
-        ("drift", "OVER-CONFIDENT", "unsafe", "It became over-confident at about row 7204"),
+        (
+            "drift",
+            "OVER-CONFIDENT",
+            "unsafe",
+            "It changed at about row 7204, too sharp: ECD 0.12, beyond 0.1.",
+        ),
+        ("small", "NOT CALIBRATED", "undetermined", "It was not calibrated throughout, too sharp: ECD 0.0"),
+        ("small change", "CHANGED", "undetermined", "It is too sharp; since then within the limits"),
+        ("relaxed", "UNDER-CONFIDENT", "undetermined", "too vague: ECD -0."),
+        ("relaxed", "UNDER-CONFIDENT", "undetermined", "evidence that it became under-confident; "),
+        ("shifted", "SHIFTED", "undetermined", "The event happens more often than it says"),
+        ("badly shifted", "SHIFTED", "unsafe", "shifted up: the event happens more often than it says,"),
         ("quiet", "NO ALARM", "calm", "No alarm is not a proof of calibration."),
         ("cautious", "UNDER-CONFIDENT", "undetermined", "right more often than it claims"),
         ("one group", "OVER-CONFIDENT IN A GROUP", "unsafe", "All rows together raise no alarm"),
@@ -90,11 +103,59 @@ def test_the_state_in_words(case: str, title: str, tone: str, said: str) -> None
     assert said in page.text
 
 
+@pytest.mark.parametrize("case", ["small", "small change"])
+def test_what_evaluate_calls_safe_may_be_relied_on(case: str) -> None:
+    history = history_of(case)
+    text = Reader(history_page(history)).text
+    monitor = history.monitor
+    assert {raised.alarm.direction for raised in history.alarms} == {"over-confident"}
+    changed = [raised.alarm.began for raised in history.alarms if raised.alarm.kind == "change"]
+    names = monitor.judged(changed[-1]) if changed else monitor.judged()
+    verdict = Evaluation.of(sum(map(monitor.tally, names[1:]), monitor.tally(names[0]))).verdict
+    assert verdict.decision == "SAFE"
+    assert f"By the rule of evaluate, windows {names[0]} to {names[-1]} are {verdict}" in re.sub(
+        "[\xa0\u202f]", " ", text
+    )
+    assert "Do not rely on its certainty" not in text
+    assert "Its certainty may be relied on within the limits." in text
+    assert "Do not rely on its certainty until then." in Reader(history_page(history_of("drift"))).text
+
+
+def test_a_group_within_the_limits_is_not_called_over_confident() -> None:
+    rng = np.random.default_rng(3)
+    monitor = Monitor(grouped=True, run_length=1e300)
+    z = rng.normal(0, 2, 8000)
+    y = (rng.random(8000) < 1 / (1 + np.exp(-z))).astype(int)
+    small = np.arange(8000) % 2 == 0
+    found = monitor.update(y, logits=np.where(small, 1.25, 0.9) * z, by=np.where(small, "a", "b"), window="all")
+    assert {alarm.group for alarm in found if alarm.direction == "over-confident"} == {"a"}
+    alarms = tuple(Raised(alarm, "2026-01-01T00:00:00+00:00", "1") for alarm in found)
+    point = Point.of("1", "all", "2026-01-01T00:00:00+00:00", monitor.summary, monitor)
+    text = Reader(history_page(History(monitor, (point,), alarms))).text
+    assert "NOT CALIBRATED IN A GROUP" in text
+    assert "too sharp, within the limits" in text
+    assert "Do not rely on its certainty" not in text
+
+
+def test_a_change_within_a_window_is_not_hidden_by_the_rows_before_it() -> None:
+    history = watched([1.0] * 20 + [3.0], windows=["all"] * 21)
+    assert Evaluation.of(history.monitor.tally("all")).verdict.decision == "SAFE"
+    assert "Do not rely on its certainty until then." in Reader(history_page(history)).text
+
+
+def test_the_last_window_is_judged() -> None:
+    history = history_of("drift")
+    verdict = Evaluation.of(history.monitor.tally()).verdict
+    said = f"verdict {verdict.decision} of window 2026-01-30, by the rule of evaluate, for one look: {verdict.reason}"
+    assert said in re.sub("[\xa0\u202f]", " ", Reader(history_page(history)).text)
+
+
 def test_since_when() -> None:
     history = history_of("drift")
     changed = next(raised for raised in history.alarms if raised.alarm.kind == "change")
     text = Reader(history_page(history)).text
-    assert f"about row {changed.alarm.began}; that row came in window {history.monitor.window_of(7204)}" in text
+    assert f"about row {changed.alarm.began}, too sharp" in text
+    assert f"Row {changed.alarm.began} came in window {history.monitor.window_of(7204)} ." in text
     assert f"The alarm was raised at row {changed.alarm.row}, on 2026-01-05 18:00:00 UTC." in text
     assert "once in 100\N{NARROW NO-BREAK SPACE}000 rows" in history_page(history)
 
@@ -112,8 +173,10 @@ def test_alarms_are_marked_and_listed() -> None:
     marks = [attributes for tag, attributes in page.tags if attributes.get("class") == "alarm-mark"]
     assert len(history.alarms) == 2
     assert len(marks) == 4  # each in the windows, and each in its own evidence
-    assert "became over-confident" in page.text
-    assert "over-confident all along" in page.text
+    assert "changed, too sharp" in page.text
+    assert "not calibrated throughout, too sharp" in page.text
+    assert "all along" not in page.text
+    assert all(str(raised.alarm.size) in page.text for raised in history.alarms)
     assert "The alarms" not in Reader(history_page(history_of("quiet"))).text
 
 
@@ -173,7 +236,7 @@ def test_ten_thousand_batches_are_thinned_out() -> None:
     text = history_page(replace(history, points=points))
     assert len(text.encode()) < 100_000
     said = "Of 10\N{NARROW NO-BREAK SPACE}000 batches, the highest and the last of each of 188 stretches are drawn."
-    assert text.count(said) == 2
+    assert text.count(said) == 3
     assert "ECD by batch" in text
 
 

@@ -15,7 +15,7 @@ from safecal.monitor import Monitor
 from safecal.watch.history import History
 from safecal.watch.prometheus import Server, exposition
 
-from .histories import HOSTILE, watched
+from .histories import HOSTILE, history_of, watched
 
 parser = pytest.importorskip("prometheus_client.parser")
 
@@ -62,7 +62,10 @@ def test_the_endpoint_over_http() -> None:
     assert value(samples, "rows_total") == 1200
     assert value(samples, "ecd_nats") == monitor.ecd
     assert value(samples, "log10_e_value", direction="over-confident") == monitor.log_e_value() / math.log(10)
-    assert value(samples, "log10_e_value_threshold", direction="under-confident") == pytest.approx(math.log10(40))
+    assert value(samples, "log10_e_value_threshold", direction="over-confident") == pytest.approx(math.log10(50))
+    assert value(samples, "log10_e_value_threshold", direction="shifted up") == pytest.approx(2.0)
+    assert value(samples, "log10_e_value", direction="shifted up") == monitor.log_e_value("shifted up") / math.log(10)
+    assert value(samples, "alarm_active", kind="since the start", direction="shifted down") == 0
     assert value(samples, "log10_change") == monitor.log_change() / math.log(10)
     assert value(samples, "log10_change_threshold") == pytest.approx(5)
     assert value(samples, "impossible_total") == 0
@@ -77,6 +80,16 @@ def test_the_endpoint_over_http() -> None:
     assert value(samples, "alarms_total", kind="since the start", direction="under-confident") == 0
     assert families["safecal_rows"].type == "counter"
     assert not any("group" in name for name in families)
+
+
+def test_a_change_to_under_confidence_is_shown_where_it_is_looked_for() -> None:
+    history = history_of("relaxed")
+    samples, _ = read(exposition(history))
+    assert value(samples, "log10_other_change") == history.monitor.log_change("under-confident") / math.log(10)
+    assert value(samples, "log10_change_threshold") == pytest.approx(math.log10(20_000))
+    assert value(samples, "alarm_active", kind="change", direction="under-confident") == 1
+    assert value(samples, "alarm_active", kind="change", direction="over-confident") == 0
+    assert "log10_other_change" not in exposition(watched([1.0]))
 
 
 def test_groups_are_capped_and_the_rest_is_counted() -> None:

@@ -25,7 +25,8 @@ __all__ = ["run"]
 
 _FILE = "safecal-watch.sqlite"
 _SETTINGS = (
-    "alpha", "run_length", "y", "prob", "logits", "pos_label", "label", "by", "clip", "window_column", "batch_column",
+    "alpha", "run_length", "detect", "y", "prob", "logits", "pos_label", "label", "by", "clip", "window_column",
+    "batch_column",
 )  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def _watch(options: argparse.Namespace) -> int:
     if options.store is None:
         say(f"the state is kept in {shlex.quote(address)}; `--store` names another place.")
     asked = {name: getattr(options, name) for name in _SETTINGS}
-    given = {name: asked[name] for name in ("alpha", "run_length") if asked[name] is not None}
+    given = {name: asked[name] for name in ("alpha", "run_length", "detect") if asked[name] is not None}
     monitor = Monitor(**given, grouped=bool(options.by))
     stopping = Stopping()
     with ExitStack() as stack:

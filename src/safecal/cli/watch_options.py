@@ -26,6 +26,10 @@ def add_watch_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--run-length", type=float, metavar="ROWS", help="rows between false alarms of a change (default 1000000)"
     )
+    group.add_argument(
+        "--detect", choices=("over", "both"),
+        help="which changes: to over-confidence (default), or to under-confidence as well",
+    )  # fmt: skip
     group.add_argument("--by", action="append", metavar="COL", help="each group by itself, too; may be repeated")
     group.add_argument(
         "--window-column", metavar="COL", help="the window of each row: a date (default: the day it came)"

@@ -172,5 +172,7 @@ def _line(taken: Taken) -> str:
     rows = sum(point.summary.n for point in taken.points)
     total = sum((point.summary for point in taken.points[1:]), taken.points[0].summary)
     last = taken.points[-1]
-    evidence = f"{power(last.log_over)} over, {power(last.log_under)} under, {power(last.log_change)} change"
+    logs = {"over": last.log_over, "under": last.log_under, "up": last.log_up, "down": last.log_down}
+    logs |= {"change": last.log_change, "to under": last.log_other}
+    evidence = ", ".join(f"{power(log)} {name}" for name, log in logs.items() if log is not None)
     return f"taken: {taken.batch}: {rows} {'row' if rows == 1 else 'rows'}, ECD {total.ecd:+.4f}; e-values {evidence}"

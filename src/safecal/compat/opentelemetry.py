@@ -16,7 +16,15 @@ from ..watch.readings import Reader, Reading, group_names, shown_groups
 __all__ = ["observe"]
 
 Values = Callable[[Reading], dict[tuple[tuple[str, str], ...], float]]
-_OVER, _UNDER = (("direction", "over-confident"),), (("direction", "under-confident"),)
+
+
+def _alarms(r: Reading) -> dict[tuple[tuple[str, str], ...], float]:
+    found: dict[tuple[tuple[str, str], ...], float] = {
+        (("kind", "since the start"), ("direction", direction)): int(direction in r.raised) for direction in r.evidence
+    }
+    changes = {(("kind", "change"), ("direction", direction)): int(direction in r.changes) for direction in r.changing}
+    return found | changes
+
 
 # Name, kind of instrument, unit, what it is, and its values by attributes.
 _INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
@@ -28,24 +36,24 @@ _INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
     ("ecd", "gauge", "{nat}", "Mean excess surprise; above 0 over-confident", lambda r: {(): r.summary.ecd}),
     (
         "log10_e_value", "gauge", "1", "Evidence against calibrated since the start",
-        lambda r: {_OVER: r.over, _UNDER: r.under},
+        lambda r: {(("direction", direction),): log for direction, log in r.evidence.items()},
     ),
     (
         "log10_e_value_threshold", "gauge", "1", "Evidence since the start that raises an alarm",
-        lambda r: {_OVER: r.threshold, _UNDER: r.threshold},
+        lambda r: {(("direction", direction),): log for direction, log in r.thresholds.items()},
     ),
     ("log10_change", "gauge", "1", "Evidence that it became over-confident", lambda r: {(): r.change}),
+    (
+        "log10_other_change", "gauge", "1", "Evidence that it became under-confident, where that is looked for",
+        lambda r: {} if r.other_change is None else {(): r.other_change},
+    ),
     (
         "log10_change_threshold", "gauge", "1", "Evidence of a change that raises an alarm",
         lambda r: {(): r.change_threshold},
     ),
     (
         "alarm_active", "gauge", "1", "1 where an alarm was raised and stands",
-        lambda r: {
-            (("kind", "since the start"), *_OVER): int(_OVER[0][1] in r.raised),
-            (("kind", "since the start"), *_UNDER): int(_UNDER[0][1] in r.raised),
-            (("kind", "change"), *_OVER): int(r.changed),
-        },
+        _alarms,
     ),
 )  # fmt: skip
 

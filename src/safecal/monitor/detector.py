@@ -1,4 +1,4 @@
-"""Evidence for "became over-confident at some row": an e-detector.
+"""Evidence for "became over-confident at some row", or under-confident: an e-detector.
 
 At each beta the Shiryaev-Roberts statistic ``R`` is the sum, over every row at which a change may have begun, of the
 product of the e-values since; the CUSUM statistic ``C`` is the largest of these products. With a new e-value ``L``,
@@ -6,7 +6,9 @@ product of the e-values since; the CUSUM statistic ``C`` is the largest of these
     R <- L (R + 1)        C <- L max(C, 1)
 
 While the model is calibrated, ``R`` grows on average by 1 with each row, and ``C <= R``. So the average number of rows
-until the mean over the grid first reaches ``run_length`` is at least ``run_length``.
+until the mean over the grid first reaches ``run_length`` is at least ``run_length``. Two detectors, one for each
+direction, keep that promise together if each asks for twice as much: when the first of them gets there, the mean of
+both has reached ``run_length``.
 """
 
 import math
@@ -18,24 +20,30 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._types import FloatArray
+from .._types import BoolArray, FloatArray, IndexArray
 from .grid import OVER
 from .process import mixed
+from .size import COLUMNS
 
 __all__ = ["FORMS", "Detector", "Found"]
 
 FORMS = ("shiryaev-roberts", "cusum")
-_NONE = (-math.inf,) * len(OVER)
+_NO_SUMS = (0.0,) * len(COLUMNS)
+_UNKNOWN = (math.nan,) * len(COLUMNS)
 _PIECE = 1024  # rows over which the logarithms seldom leave the range
 _RANGE = 600.0  # of logarithms whose exponentials a float can hold side by side
 
 
 class Found(NamedTuple):
-    """A row at which a threshold was reached, counted within its block, and the row at which the change began."""
+    """A row at which a threshold was reached, counted within its block, and the row at which the change began.
+
+    ``sums`` are those of the columns of a size, of the rows from there to here.
+    """
 
     row: int
     log_e_value: float
     began: int
+    sums: tuple[float, ...]
 
 
 def _log_sums(logs: FloatArray, first: FloatArray) -> FloatArray:
@@ -65,38 +73,52 @@ class Detector:
     n : int
         Rows seen.
     log_r, log_c : tuple of float
-        Logarithms of the Shiryaev-Roberts and the CUSUM statistic at each beta of the grid below 1.
+        Logarithms of the Shiryaev-Roberts and the CUSUM statistic at each beta of the grid: below 1 by default.
     began : tuple of int
         At each beta, the number of the row at which a change most likely began, if there was one.
+    sums : tuple of tuple of float
+        At each beta, the sums of the columns of a size (`safecal.monitor.size`) since that row; NaN where the rows were
+        not told.
     """
 
     n: int = 0
-    log_r: tuple[float, ...] = _NONE
-    log_c: tuple[float, ...] = _NONE
+    log_r: tuple[float, ...] = (-math.inf,) * len(OVER)
+    log_c: tuple[float, ...] = (-math.inf,) * len(OVER)
     began: tuple[int, ...] = (0,) * len(OVER)
+    sums: tuple[tuple[float, ...], ...] = (_NO_SUMS,) * len(OVER)
+
+    @classmethod
+    def start(cls, betas: int, n: int = 0) -> Self:
+        """Return a detector on a grid of so many betas that has seen so many rows, and knows nothing of them."""
+        return cls(n, (-math.inf,) * betas, (-math.inf,) * betas, (n,) * betas, (_NO_SUMS,) * betas)
 
     def __add__(self, other: Self) -> Self:
         """Join detectors that saw different rows; their expected growth adds up, and so do they."""
         if not isinstance(other, Detector):
             return NotImplemented
         first, second = np.array(self.log_c), np.array(other.log_c)
-        began = np.where(first >= second, np.array(self.began), np.array(other.began))
+        mine = first >= second
+        began = np.where(mine, np.array(self.began), np.array(other.began))
+        sums = np.where(mine[:, None], np.array(self.sums), np.array(other.sums))
         return type(self)(
             self.n + other.n,
             tuple(map(float, np.logaddexp(self.log_r, other.log_r))),
             tuple(map(float, np.logaddexp(first, second))),
             tuple(map(int, began)),
+            tuple(map(tuple, sums.tolist())),
         )
 
     def restarted(self) -> Self:
         """Return a detector that has seen as many rows, and forgotten them."""
-        return type(self)(n=self.n, began=(self.n,) * len(OVER))
+        return type(self).start(len(self.log_r), self.n)
 
     def log_e_value(self, form: str) -> float:
         """Return the logarithm of the mean of a statistic over the grid."""
         return float(mixed(np.array(self.log_r if form == "shiryaev-roberts" else self.log_c)))
 
-    def advance(self, logs: FloatArray, form: str, log_threshold: float) -> tuple[Self, Found | None]:
+    def advance(
+        self, logs: FloatArray, form: str, log_threshold: float, columns: FloatArray | None = None
+    ) -> tuple[Self, Found | None]:
         """Take in the next rows up to the first at which the threshold is reached.
 
         Parameters
@@ -107,6 +129,8 @@ class Detector:
             Which statistic is compared.
         log_threshold : float
             With what.
+        columns : ndarray of shape (columns, rows), optional
+            Those of a size of the same rows.
 
         Returns
         -------
@@ -138,20 +162,41 @@ class Detector:
         fresh = held[np.arange(len(held)), starts] >= np.array(self.log_c)
         began = np.where(fresh, self.n + starts, np.array(self.began))
         after = type(self)(
-            self.n + last + 1, tuple(map(float, new_r)), tuple(map(float, log_c[:, last])), tuple(map(int, began))
+            self.n + last + 1,
+            tuple(map(float, new_r)),
+            tuple(map(float, log_c[:, last])),
+            tuple(map(int, began)),
+            self._since(columns, starts, fresh, last + 1),
         )
         if after.log_e_value(form) >= log_threshold:
-            found = Found(last, after.log_e_value(form), int(began[int(log_c[:, last].argmax())]))
+            best = int(log_c[:, last].argmax())
+            found = Found(last, after.log_e_value(form), after.began[best], after.sums[best])
         return after, found
+
+    def _since(
+        self, columns: FloatArray | None, starts: IndexArray, fresh: BoolArray, end: int
+    ) -> tuple[tuple[float, ...], ...]:
+        """Sum the rows since the change at each beta: from its start in this block, or all of it and those before."""
+        if columns is None:
+            return (_UNKNOWN,) * len(self.sums)
+        found = []
+        for before, start, new in zip(self.sums, starts, fresh, strict=True):
+            sums = columns[:, start if new else 0 : end].sum(axis=1)
+            found.append(tuple((sums if new else sums + before).tolist()))
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         numbers = {name: [documents.number(x) for x in getattr(self, name)] for name in ("log_r", "log_c")}
-        return documents.document("detector", {"n": self.n, **numbers, "began": list(self.began)})
+        sums = [[documents.number(x) for x in part] for part in self.sums]
+        return documents.document("detector", {"n": self.n, **numbers, "began": list(self.began), "sums": sums})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote."""
+        """Read a document that `to_dict` wrote, now or before sizes were told."""
         content = documents.body("detector", document, ("n", "log_r", "log_c", "began"))
         log_r, log_c = (tuple(float(x) for x in content[name]) for name in ("log_r", "log_c"))
-        return cls(content["n"], log_r, log_c, tuple(content["began"]))
+        sums = (_UNKNOWN,) * len(log_r)
+        if "sums" in content:
+            sums = tuple(tuple(math.nan if x is None else float(x) for x in part) for part in content["sums"])
+        return cls(content["n"], log_r, log_c, tuple(content["began"]), sums)

@@ -16,13 +16,14 @@ from ..families.predictions import Predictions
 from ..families.rows import some_rows
 from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
+from ..limits import Limits
 from ..summary import Summary, as_sums
 from ..tally import Tally
 from .alarm import Alarm
 from .detector import FORMS
-from .grid import blocks
-from .process import DIRECTIONS
-from .stream import Limits, Stream
+from .grid import blocks, shiftable
+from .process import shares
+from .stream import DETECT, Stream, Thresholds
 from .windows import Windows
 
 __all__ = ["MAX_GROUPS", "Monitor"]
@@ -32,12 +33,13 @@ MAX_GROUPS = 1000
 
 @final
 class Monitor:
-    """Watch a model: whether it is calibrated since the start, and whether it became over-confident at some row.
+    """Watch a model: whether it is calibrated since the start, and whether that changed at some row.
 
     Two kinds of evidence grow with every row. The *e-process* speaks about all rows since the start. If the model has
     been calibrated all along, the probability that it ever raises an alarm is at most ``alpha``, however often one
     looks. The *detector* speaks about a change. While the model is calibrated, it raises an alarm no more often than
-    once in ``run_length`` rows, on average. After an alarm it is silent until `acknowledge` starts it anew.
+    once in ``run_length`` rows, on average. After an alarm it is silent until `acknowledge` starts it anew. It looks
+    for over-confidence, and on request for under-confidence as well.
 
     The order rule: a prediction must be fixed before its outcome is known. Rows are taken in as they come; labels may
     be late, as long as what makes them late is not the outcome.
@@ -45,11 +47,17 @@ class Monitor:
     Parameters
     ----------
     alpha : float, default 0.05
-        Probability of a false alarm of the e-process, ever. Two directions and all groups share it.
+        Probability of a false alarm of the e-process, ever. All directions and all groups share it. For two classes,
+        over-confidence has two fifths of it; under-confidence and a shift of the log-odds, up or down, a fifth each.
+        Otherwise over- and under-confidence have a half each.
     run_length : float, default 1_000_000
-        Average number of rows between false alarms of the detector, at least. All groups share it.
+        Average number of rows between false alarms of the detector, at least. All groups share it, and both directions
+        where two are looked for.
     form : {"shiryaev-roberts", "cusum"}, default "shiryaev-roberts"
         Which statistic the detector compares with ``run_length``. The first reacts faster.
+    detect : {"over", "both"}, default "over"
+        Which changes the detector looks for: to over-confidence, or to under-confidence as well. Each of the two then
+        asks for twice the ``run_length``, so that the promise holds for both together.
     grouped : bool, default False
         Whether batches come with groups. All rows then have half of ``alpha``, and the k-th group to appear
         ``alpha / 2 / (k (k + 1))``; likewise for ``run_length``.
@@ -58,6 +66,8 @@ class Monitor:
     judged_windows : int, default 7
         The last windows, of which `tally` keeps all sums: tens of kilobytes each in the state. Older ones keep what
         `windows` shows.
+    limits : Limits, optional
+        What a verdict allows: alarms tell their size beside it. Evidence and thresholds do not depend on it.
 
     Examples
     --------
@@ -71,11 +81,22 @@ class Monitor:
     ...     drift = 1.0 if day < 6 else 2.0
     ...     for alarm in monitor.update(y.astype(int), logits=drift * z, window=f"day {day}"):
     ...         print(alarm)
-    over-confident since about row 6001: e-value 1.76e+05 at row 6017, 1e+05 was asked for (window day 6)
-    over-confident all along: e-value 49.1 at row 6805, 40 was asked for (window day 6)
+    changed at about row 6001, too sharp: ECD 1, beyond 0.1; e-value 1.76e+05 at row 6017, 1e+05 was asked for (...)
+    not calibrated throughout, too sharp: ECD 0.027, within 0.1; e-value 56.3 at row 6813, 50 was asked for (...)
     """
 
-    __slots__ = ("_family", "_groups", "_total", "_windows", "alpha", "form", "grouped", "run_length")
+    __slots__ = (
+        "_family",
+        "_groups",
+        "_total",
+        "_windows",
+        "alpha",
+        "detect",
+        "form",
+        "grouped",
+        "limits",
+        "run_length",
+    )
 
     def __init__(
         self,
@@ -83,9 +104,11 @@ class Monitor:
         alpha: float = 0.05,
         run_length: float = 1_000_000,
         form: str = "shiryaev-roberts",
+        detect: str = "over",
         grouped: bool = False,
         max_windows: int = 366,
         judged_windows: int = 7,
+        limits: Limits | None = None,
     ) -> None:
         self.alpha = fraction(alpha, "alpha")
         number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
@@ -93,7 +116,12 @@ class Monitor:
             raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
         self.run_length = float(run_length)
         self.form = choice(form, "form", FORMS)
+        self.detect = choice(detect, "detect", tuple(DETECT))
         self.grouped = bool(grouped)
+        if not isinstance(limits, Limits | None):
+            hint = "pass `limits=safecal.Limits(threshold=0.05)`."
+            raise fail(OptionError, "limits", "must be a Limits", got=show(limits), hint=hint)
+        self.limits = limits or Limits()
         most, judged = whole_number(max_windows, "max_windows", 1), whole_number(judged_windows, "judged_windows", 0)
         self._windows = Windows(most, judged)
         self._family: str | None = None
@@ -170,7 +198,6 @@ class Monitor:
         if window is not None and not self._windows.admits(window, batch):
             return ()
         parts = [] if by is None else self._split(predictions, by)
-        self._family = predictions.family
         return tuple(self._take(predictions, parts, window, batch))
 
     def _split(self, predictions: Predictions, by: ArrayLike) -> list[tuple[Hashable, IndexArray]]:
@@ -194,25 +221,34 @@ class Monitor:
         total = Stream(**{name: getattr(self._total, name) for name in Stream.__slots__})
         groups = dict(self._groups)
         alarms: list[Alarm] = []
-        for block in blocks(predictions):
-            alarms += total.take(block, self._limits_of(None, groups), None, window)
+        family = predictions.family
+        shifts = self._shifts(family)
+        for block in blocks(predictions, shifts=shifts):
+            alarms += total.take(block, self._limits_of(None, groups, family), None, window)
         for key, index in parts:
             stream = groups.get(key, Stream())
             groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
-            for block in blocks(some_rows(predictions, index)):
-                alarms += stream.take(block, self._limits_of(key, groups), key, window)
+            for block in blocks(some_rows(predictions, index), shifts=shifts):
+                alarms += stream.take(block, self._limits_of(key, groups, family), key, window)
         if window is not None:
             self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)
-        self._total, self._groups = total, groups
+        self._family, self._total, self._groups = family, total, groups
         return sorted(alarms, key=lambda alarm: alarm.row)
 
-    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream]) -> Limits:
+    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream], family: str | None) -> Thresholds:
         share = 1.0
         if self.grouped:
             place = 1 if key is None else list(groups).index(key) + 1
             share = 0.5 if key is None else 0.5 / (place * (place + 1))
-        # Half of alpha for each direction.
-        return Limits(math.log(2.0 / (self.alpha * share)), math.log(self.run_length / share), self.form)
+        parts = shares(shifts=self._shifts(family or "bernoulli"))
+        logs = {direction: math.log(1.0 / (self.alpha * share * part)) for direction, part in parts.items()}
+        detectors = len(DETECT[self.detect])
+        log_run_length = math.log(self.run_length * detectors / share)
+        return Thresholds(logs, log_run_length, self.form, self.detect, self.limits)
+
+    def _shifts(self, family: str) -> bool:
+        """Tell whether shifts are looked at: where there are log-odds, and they were from the first row on."""
+        return shiftable(family) and bool(self._total.process.up)
 
     @property
     def summary(self) -> Summary:
@@ -231,8 +267,13 @@ class Monitor:
 
     @property
     def direction(self) -> str | None:
-        """The direction in which the evidence since the start has raised an alarm; the first, if both have."""
+        """The direction in which the evidence since the start has raised an alarm; the first, if several have."""
         return self._total.raised[0] if self._total.raised else None
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions in which the evidence since the start looks."""
+        return tuple(shares(shifts=self._shifts(self._family or "bernoulli")))
 
     def stream(self, group: Hashable = None) -> Stream:
         """Return sums and evidence of a group, or of all rows.
@@ -245,7 +286,7 @@ class Monitor:
         Returns
         -------
         Stream
-            With ``summary``, ``process`` and ``detector``.
+            With ``summary``, ``process`` and ``detector``, and ``other``, the detector of under-confidence.
         """
         if group is None:
             return self._total
@@ -258,8 +299,8 @@ class Monitor:
 
         Parameters
         ----------
-        direction : {"over-confident", "under-confident"}, default "over-confident"
-            Which way.
+        direction : {"over-confident", "under-confident", "shifted up", "shifted down"}, default "over-confident"
+            Which way: one of `directions`. Shifted up: the event happens more often than the model says.
         group : hashable, optional
             One of `groups`; all rows by default.
 
@@ -268,7 +309,7 @@ class Monitor:
         float
             Above ``log(1 / alpha)`` there is evidence at the level ``alpha``; below 0 the data speak for calibration.
         """
-        return self.stream(group).process.log_e_value(choice(direction, "direction", DIRECTIONS))
+        return self.stream(group).process.log_e_value(choice(direction, "direction", self.directions))
 
     def e_value(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
         """Return the e-value itself; infinite where it is too large for a float.
@@ -286,22 +327,27 @@ class Monitor:
         log = self.log_e_value(direction, group=group)
         return math.exp(log) if log < 709.0 else math.inf
 
-    def log_change(self, *, group: Hashable = None) -> float:
-        """Return the logarithm of the detector's statistic since its last alarm.
+    def log_change(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
+        """Return the logarithm of a detector's statistic since its last alarm.
 
         Parameters
         ----------
+        direction : {"over-confident", "under-confident"}, default "over-confident"
+            Of which change; the second needs ``detect="both"``.
         group : hashable, optional
             One of `groups`; all rows by default.
 
         Returns
         -------
         float
-            At ``log(run_length)`` it raises an alarm.
+            At ``threshold().log_run_length`` it raises an alarm.
         """
-        return self.stream(group).detector.log_e_value(self.form)
+        stream = self.stream(group)
+        if choice(direction, "direction", DETECT[self.detect]) == "over-confident":
+            return stream.detector.log_e_value(self.form)
+        return -math.inf if stream.other is None else stream.other.log_e_value(self.form)
 
-    def threshold(self, *, group: Hashable = None) -> Limits:
+    def threshold(self, *, group: Hashable = None) -> Thresholds:
         """Return what it takes to raise an alarm, after the correction for directions and groups.
 
         Parameters
@@ -311,14 +357,15 @@ class Monitor:
 
         Returns
         -------
-        Limits
-            With ``log_threshold`` for the e-process and ``log_run_length`` for the detector.
+        Thresholds
+            With ``log_thresholds`` for the e-process by direction, ``log_threshold`` for that of over-confidence alone,
+            and ``log_run_length`` for each detector.
         """
         self.stream(group)
-        return self._limits_of(group, self._groups)
+        return self._limits_of(group, self._groups, self._family)
 
     def acknowledge(self, *, group: Hashable = None) -> None:
-        """Start a detector anew after its alarm: from here on, it looks for the next change.
+        """Start the detectors anew after an alarm: from here on, they look for the next change.
 
         Parameters
         ----------
@@ -368,6 +415,22 @@ class Monitor:
         name = max(list(self._windows.kept))  # a copy, since another thread may be adding one
         summary = self._windows.kept[name].summary
         return name, summary, interval_from_sums(summary, level)
+
+    def judged(self, since: int = 0) -> tuple[str, ...]:
+        """Return the windows that keep all their sums, so that `tally` gives them.
+
+        Parameters
+        ----------
+        since : int, default 0
+            Only those of whose rows none came before this one, counted from 0.
+
+        Returns
+        -------
+        tuple of str
+            Their names, in order.
+        """
+        kept = dict(self._windows.kept)  # a copy, as in `last_window`
+        return tuple(sorted(name for name, w in kept.items() if w.tally is not None and w.first >= since))
 
     def tally(self, window: str | None = None) -> Tally:
         """Return all sums of a window, to be judged as any rows are: ``Evaluation.of(monitor.tally("2026-01-03"))``.
@@ -431,6 +494,10 @@ class Monitor:
             raise MergeError(f"a monitor merges with a monitor; got {type(other).__name__}.")
         if self._settings() != other._settings() or self._family not in (None, other._family or self._family):
             raise MergeError("monitors must have the same settings and families to merge.")
+        if self.summary.n and other.summary.n and self.directions != other.directions:
+            raise MergeError(
+                "monitors must look in the same directions to merge; one of them was begun before there were shifts."
+            )
         self._windows = self._windows.merged(other._windows)
         self._total = self._total.merged(other._total)
         for key, stream in other._groups.items():
@@ -438,9 +505,9 @@ class Monitor:
         self._family = self._family or other._family
 
     def _settings(self) -> dict[str, Any]:
-        names = ("alpha", "run_length", "form", "grouped")
+        names = ("alpha", "run_length", "form", "detect", "grouped")
         windows = {"max_windows": self._windows.most, "judged_windows": self._windows.judged}
-        return {name: getattr(self, name) for name in names} | windows
+        return {name: getattr(self, name) for name in names} | windows | {"limits": self.limits.to_dict()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as a small JSON document."""
@@ -453,7 +520,9 @@ class Monitor:
         """Read a document that `to_dict` wrote, and go on from there."""
         settings = ("alpha", "run_length", "form", "grouped", "max_windows")
         content = documents.body("monitor", document, (*settings, "family", "total", "groups", "windows"))
-        found = cls(**{name: content[name] for name in settings})
+        limits = Limits.from_dict(content["limits"]) if "limits" in content else None
+        given = {name: content[name] for name in settings} | {"detect": content.get("detect", "over")}
+        found = cls(**given, limits=limits)
         found._family = content["family"]
         found._total = Stream.from_dict(content["total"])
         found._groups = {_key(key): Stream.from_dict(stream) for key, stream in content["groups"]}
@@ -462,10 +531,11 @@ class Monitor:
 
     def __repr__(self) -> str:
         s = self.summary
-        over, under = (self.log_e_value(direction) / math.log(10.0) for direction in DIRECTIONS)
+        logs = {direction: self.log_e_value(direction) / math.log(10.0) for direction in self.directions}
         told = f", {self.direction}" if self.direction else ""
-        changed = ", changed" if self._total.changed else ""
-        evidence = f"log10 e-value {over:+.2f} over, {under:+.2f} under"
+        changed = ", changed" if self._total.changes else ""
+        names = zip(("over", "under", "up", "down"), logs.values(), strict=False)
+        evidence = "log10 e-value " + ", ".join(f"{log:+.2f} {name}" for name, log in names)
         return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"
 
 

@@ -10,11 +10,21 @@ from scipy import special
 
 from .. import documents
 from .._types import FloatArray
-from .grid import OVER, UNDER, Block
+from ..errors import MergeError
+from .grid import OVER, SHIFTS, UNDER, Block
 
-__all__ = ["DIRECTIONS", "Process", "mixed"]
+__all__ = ["DIRECTIONS", "SHIFTED", "Process", "mixed", "shares"]
 
-DIRECTIONS = ("over-confident", "under-confident")
+DIRECTIONS = ("over-confident", "under-confident", "shifted up", "shifted down")
+SHIFTED = DIRECTIONS[2:]
+_PARTS = dict(zip(DIRECTIONS, ("over", "under", "up", "down"), strict=True))
+_SHARES = dict(zip(DIRECTIONS, (0.4, 0.2, 0.2, 0.2), strict=True))
+_TEMPERATURES = dict.fromkeys(DIRECTIONS[:2], 0.5)
+
+
+def shares(*, shifts: bool) -> dict[str, float]:
+    """Return the share of ``alpha`` that each direction has; without shifts there are two directions."""
+    return dict(_SHARES if shifts else _TEMPERATURES)
 
 
 def mixed(logs: FloatArray) -> FloatArray:
@@ -25,7 +35,7 @@ def mixed(logs: FloatArray) -> FloatArray:
 @final
 @dataclass(frozen=True, slots=True)
 class Process:
-    """The product of the e-values of all rows, at each beta of a fixed grid, and its mean over the grid.
+    """The product of the e-values of all rows, at each point of a fixed grid, and its mean over the grid.
 
     If the model has been calibrated since the start, the probability that the e-value of a direction ever reaches
     ``1 / alpha`` is at most ``alpha``, however often one looks. Large means evidence, 1 means none, and below 1 the
@@ -37,44 +47,65 @@ class Process:
         Rows, and rows whose outcome had probability zero: after one of them, over-confidence is certain.
     over, under : tuple of float
         Logarithms of the products, at each beta of the grid below 1, and above.
+    up, down : tuple of float
+        The same at each shift of the log-odds; empty where shifts are not looked at.
     """
 
     n: int = 0
     n_impossible: int = 0
     over: tuple[float, ...] = (0.0,) * len(OVER)
     under: tuple[float, ...] = (0.0,) * len(UNDER)
+    up: tuple[float, ...] = (0.0,) * len(SHIFTS)
+    down: tuple[float, ...] = (0.0,) * len(SHIFTS)
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Process):
             return NotImplemented
-        return type(self)(
-            self.n + other.n,
-            self.n_impossible + other.n_impossible,
-            tuple(a + b for a, b in zip(self.over, other.over, strict=True)),
-            tuple(a + b for a, b in zip(self.under, other.under, strict=True)),
-        )
+        if other.n == 0:
+            return self
+        if self.n == 0:
+            return other
+        if len(self.up) != len(other.up):
+            raise MergeError("evidence with and without shifts does not merge.")
+        sums = (map(float.__add__, getattr(self, part), getattr(other, part)) for part in _PARTS.values())
+        return type(self)(self.n + other.n, self.n_impossible + other.n_impossible, *map(tuple, sums))
 
     @classmethod
     def of(cls, block: Block) -> Self:
         """Return the process of a block of rows."""
         keep = ~block.impossible
-        over, under = (x[:, keep] if block.impossible.any() else x for x in (block.over, block.under))
         gone = int(block.impossible.sum())
-        return cls(len(block.impossible), gone, *(tuple(map(float, x.sum(axis=1))) for x in (over, under)))
+        logs = (getattr(block, part) for part in _PARTS.values())
+        sums = ((x[:, keep] if gone else x).sum(axis=1) for x in logs)
+        return cls(len(keep), gone, *(tuple(map(float, x)) for x in sums))
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions that are looked at."""
+        return tuple(direction for direction in DIRECTIONS if self.logs(direction))
+
+    def logs(self, direction: str) -> tuple[float, ...]:
+        """Return the logarithms of the products for a direction: one of `DIRECTIONS`."""
+        found: tuple[float, ...] = getattr(self, _PARTS[direction])
+        return found
 
     def log_e_value(self, direction: str) -> float:
-        """Return the logarithm of the e-value for a direction: one of `DIRECTIONS`."""
+        """Return the logarithm of the e-value for a direction: one of `directions`."""
         if self.n_impossible:
             return math.inf if direction == "over-confident" else -math.inf
-        return float(mixed(np.array(self.over if direction == "over-confident" else self.under)))
+        return float(mixed(np.array(self.logs(direction))))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        content = {"n": self.n, "n_impossible": self.n_impossible, "over": list(self.over), "under": list(self.under)}
-        return documents.document("process", content)
+        logs = {part: list(getattr(self, part)) for part in _PARTS.values()}
+        return documents.document("process", {"n": self.n, "n_impossible": self.n_impossible, **logs})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote."""
+        """Read a document that `to_dict` wrote, now or before there were shifts."""
         content = documents.body("process", document, ("n", "n_impossible", "over", "under"))
-        return cls(content["n"], content["n_impossible"], tuple(content["over"]), tuple(content["under"]))
+        if content["n"] == 0:
+            return cls()
+        # Rows were compared with thresholds that left nothing of alpha for shifts: so it goes on without them.
+        logs = (tuple(content.get(part, ())) for part in _PARTS.values())
+        return cls(content["n"], content["n_impossible"], *logs)

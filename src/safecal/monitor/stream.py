@@ -8,24 +8,37 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._types import FloatArray
 from ..errors import MergeError
+from ..limits import Limits
 from ..summary import Summary, summaries, summed
 from .alarm import Alarm
 from .detector import Detector
-from .grid import Block
-from .process import DIRECTIONS, Process, mixed
+from .grid import UNDER, Block
+from .process import DIRECTIONS, SHIFTED, Process, mixed
+from .size import Size, size_columns, sums_of
 
-__all__ = ["Limits", "Stream"]
+__all__ = ["DETECT", "Stream", "Thresholds"]
+
+# The directions in which changes are looked for.
+DETECT = {"over": ("over-confident",), "both": ("over-confident", "under-confident")}
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Thresholds:
     """What it takes to raise an alarm."""
 
-    log_threshold: float  # of the e-process
-    log_run_length: float  # of the detector
+    log_thresholds: Mapping[str, float]  # of the e-process, by direction
+    log_run_length: float  # of each detector
     form: str
+    detect: str = "over"
+    allowed: Limits = field(default_factory=Limits)  # of a verdict, beside which an alarm tells its size
+
+    @property
+    def log_threshold(self) -> float:
+        """Of the e-process for over-confidence."""
+        return self.log_thresholds["over-confident"]
 
 
 @final
@@ -33,88 +46,125 @@ class Limits:
 class Stream:
     """Sums and evidence of the rows so far.
 
-    ``raised`` names the directions whose e-process has raised its alarm. ``changed`` tells whether the detector has
-    raised one since it was last restarted: until then it raises no other.
+    ``raised`` names the directions whose e-process has raised its alarm. ``changes`` names those whose detector has
+    raised one since it was last restarted: until then it raises no other. ``other`` is the detector of
+    under-confidence, where that is looked for.
     """
 
     summary: Summary = field(default_factory=Summary)
     process: Process = field(default_factory=Process)
     detector: Detector = field(default_factory=Detector)
     raised: tuple[str, ...] = ()
-    changed: bool = False
+    changes: tuple[str, ...] = ()
+    other: Detector | None = None
 
-    def take(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
+    @property
+    def changed(self) -> bool:
+        """Whether the detector of over-confidence has raised an alarm since it was last restarted."""
+        return "over-confident" in self.changes
+
+    def take(self, block: Block, limits: Thresholds, group: Hashable, window: str | None) -> list[Alarm]:
         """Take in the next rows, look after each of them, and return the alarms that they raise."""
-        found = self._since_the_start(block, limits, group, window)
+        columns = size_columns(block.scored)
+        found = self._since_the_start(block, columns, limits)
         self.process += Process.of(block)
         self.summary += summaries(summed(block.scored))[0]
-        return found + self._change(block, limits, group, window)
+        self.detector, change = self._change("over-confident", self.detector, block, columns, limits)
+        found.append(change)
+        if "under-confident" in DETECT[limits.detect]:
+            other = Detector.start(len(UNDER)) if self.other is None else self.other
+            self.other, change = self._change("under-confident", other, block, columns, limits)
+            found.append(change)
+        return [replace(alarm, group=group, window=window) for alarm in found if alarm is not None]
 
-    def _since_the_start(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
-        """Compare the e-process after each row with its threshold; each direction raises one alarm in all."""
-        found = []
-        for direction, logs, start in zip(
-            DIRECTIONS, (block.over, block.under), (self.process.over, self.process.under), strict=True
-        ):
-            if direction in self.raised or self.process.n_impossible:
+    def _since_the_start(self, block: Block, columns: FloatArray, limits: Thresholds) -> list[Alarm | None]:
+        """Compare the e-process after each row with its threshold; each direction raises one alarm in all.
+
+        A shift raises none while over-confidence explains the rows better.
+        """
+        found: list[Alarm | None] = []
+        every = zip(DIRECTIONS, (block.over, block.under, block.up, block.down), strict=True)
+        for direction, logs in every:
+            if not len(logs) or direction in self.raised or self.process.n_impossible:
                 continue
-            path = np.array(start)[:, None] + np.cumsum(logs, axis=1)
-            if path.max() < limits.log_threshold:  # a mean is never larger than the largest
+            asked = limits.log_thresholds[direction]
+            path = np.cumsum(logs, axis=1)
+            start = np.array(self.process.logs(direction))
+            if (path.max(axis=1) + start).max() < asked:  # a mean is never larger than the largest
                 continue
+            path += start[:, None]
             mean = mixed(path)
-            if (mean >= limits.log_threshold).any():
-                row = int((mean >= limits.log_threshold).argmax())
+            hit = mean >= asked
+            if direction in SHIFTED and hit.any():
+                # What is too sharp scatters more than it says, which in the long run looks like a shift as well.
+                over = np.array(self.process.over)[:, None] + np.cumsum(block.over, axis=1)
+                hit &= mean >= mixed(over)
+            if hit.any():
+                row = int(hit.argmax())
                 at = math.inf if block.impossible[row] else float(mean[row])
                 self.raised += (direction,)
-                place = self.process.n + row
-                found.append(
-                    Alarm("since the start", direction, group, place, at, limits.log_threshold, 0, window)
-                )  # fmt: skip
+                size = Size.of(sums_of(self.summary) + columns[:, : row + 1].sum(axis=1), limits.allowed)
+                found.append(Alarm("since the start", direction, None, self.process.n + row, at, asked, 0, size=size))
         return found
 
-    def _change(self, block: Block, limits: Limits, group: Hashable, window: str | None) -> list[Alarm]:
-        """Advance the detector through the block, and tell where it first reaches its threshold."""
-        most = math.inf if self.changed else limits.log_run_length
-        self.detector, hit = self.detector.advance(block.over, limits.form, most)
+    def _change(
+        self, direction: str, detector: Detector, block: Block, columns: FloatArray, limits: Thresholds
+    ) -> tuple[Detector, Alarm | None]:
+        """Advance a detector through the block, and tell where it first reaches its threshold."""
+        logs = block.over if direction == "over-confident" else block.under
+        most = math.inf if direction in self.changes else limits.log_run_length
+        detector, hit = detector.advance(logs, limits.form, most, columns)
         if hit is None:
-            return []
-        row, self.changed = self.detector.n - 1, True
+            return detector, None
+        row = detector.n - 1
+        self.changes += (direction,)
         at = math.inf if block.impossible[hit.row] else hit.log_e_value
-        alarm = Alarm("change", "over-confident", group, row, at, limits.log_run_length, hit.began, window)
-        if hit.row + 1 < block.over.shape[1]:
-            self.detector, _ = self.detector.advance(block.over[:, hit.row + 1 :], limits.form, math.inf)
-        return [alarm]
+        size = Size.of(hit.sums, limits.allowed)
+        alarm = Alarm("change", direction, None, row, at, limits.log_run_length, hit.began, size=size)
+        rest = slice(hit.row + 1, None)
+        if hit.row + 1 < logs.shape[1]:
+            detector, _ = detector.advance(logs[:, rest], limits.form, math.inf, columns[:, rest])
+        return detector, alarm
 
     def acknowledged(self) -> Self:
-        """Return the stream with its detector started anew."""
-        return replace(self, detector=self.detector.restarted(), changed=False)
+        """Return the stream with its detectors started anew."""
+        other = None if self.other is None else self.other.restarted()
+        return replace(self, detector=self.detector.restarted(), other=other, changes=())
 
     def merged(self, other: Self) -> Self:
         """Return the stream of the rows of both."""
         if not isinstance(other, Stream):
             raise MergeError("a stream merges with a stream.")
-        raised = tuple(d for d in DIRECTIONS if d in self.raised or d in other.raised)
+        raised, changes = (
+            tuple(d for d in DIRECTIONS if d in mine or d in theirs)
+            for mine, theirs in ((self.raised, other.raised), (self.changes, other.changes))
+        )
+        others = [detector for detector in (self.other, other.other) if detector is not None]
         return type(self)(
             self.summary + other.summary,
             self.process + other.process,
             self.detector + other.detector,
             raised,
-            self.changed or other.changed,
+            changes,
+            sum(others[1:], others[0]) if others else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         parts = {name: getattr(self, name).to_dict() for name in ("summary", "process", "detector")}
-        return documents.document("stream", {**parts, "raised": list(self.raised), "changed": self.changed})
+        if self.other is not None:
+            parts["other"] = self.other.to_dict()
+        return documents.document("stream", {**parts, "raised": list(self.raised), "changed": list(self.changes)})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote."""
+        """Read a document that `to_dict` wrote, now or when there was one detector."""
         content = documents.body("stream", document, ("summary", "process", "detector", "raised", "changed"))
         return cls(
             Summary.from_dict(content["summary"]),
             Process.from_dict(content["process"]),
             Detector.from_dict(content["detector"]),
             tuple(content["raised"]),
-            content["changed"],
+            DETECT["over"] if content["changed"] is True else tuple(content["changed"] or ()),
+            Detector.from_dict(content["other"]) if "other" in content else None,
         )

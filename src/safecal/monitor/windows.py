@@ -71,7 +71,7 @@ class Windows:
 
     def _trim(self) -> None:
         """Reduce windows that are not among the last to summaries, and close the first."""
-        for name in sorted(self.kept)[: len(self.kept) - self.judged]:
+        for name in sorted(self.kept)[: max(len(self.kept) - self.judged, 0)]:
             self.kept[name].tally = None
         while len(self.kept) > self.most:
             self.closed = min(self.kept)

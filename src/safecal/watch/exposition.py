@@ -1,7 +1,7 @@
 """The state of a watched model in the text format of Prometheus, 0.0.4."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,12 +10,6 @@ from .history import History
 from .readings import Reading, group_names, shown_groups
 
 __all__ = ["exposition"]
-
-_ALARMS = (
-    ("since the start", "over-confident"),
-    ("since the start", "under-confident"),
-    ("change", "over-confident"),
-)
 
 Labels = Mapping[str, str]
 
@@ -26,7 +20,7 @@ class _Family(NamedTuple):
     name: str
     kind: str
     about: str
-    samples: Iterable[tuple[Labels, float]]
+    samples: Sequence[tuple[Labels, float]]
 
 
 def exposition(history: History, *, max_groups: int = 50) -> str:
@@ -58,12 +52,12 @@ def exposition(history: History, *, max_groups: int = 50) -> str:
     """
     most = whole_number(max_groups, "max_groups", 0)
     monitor = history.monitor
-    raised: dict[Hashable, dict[tuple[str, str], int]] = {}
+    raised: dict[Hashable, dict[tuple[str, ...], int]] = {}
     for found in history.alarms:
-        counts = raised.setdefault(found.alarm.group, dict.fromkeys(_ALARMS, 0))
+        counts = raised.setdefault(found.alarm.group, {})
         key = (found.alarm.kind, found.alarm.direction)
         counts[key] = counts.get(key, 0) + 1
-    families = _families("", [({}, Reading.of(monitor), raised.get(None, dict.fromkeys(_ALARMS, 0)))])
+    families = _families("", [({}, Reading.of(monitor), raised.get(None, {}))])
     families += [*_windows(history), *_upkeep(history)]
     if monitor.grouped:
         names = group_names(monitor.groups)
@@ -72,12 +66,12 @@ def exposition(history: History, *, max_groups: int = 50) -> str:
         families.append(_Family("groups_not_shown", "gauge", "Groups that have no series here.", [({}, left)]))
         families += _families(
             "group_",
-            [({"group": names[k]}, reading, raised.get(k, dict.fromkeys(_ALARMS, 0))) for k, reading in shown],
+            [({"group": names[k]}, reading, raised.get(k, {})) for k, reading in shown],
         )
-    return "".join(map(_written, families))
+    return "".join(_written(family) for family in families if family.samples)
 
 
-def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, str], int]]]) -> list[_Family]:
+def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, ...], int]]]) -> list[_Family]:
     """Return what exists for all rows, and for each group."""
 
     def each(name: str, kind: str, about: str, value: Callable[[Reading], Mapping[tuple[str, ...], float]]) -> _Family:
@@ -89,11 +83,10 @@ def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, st
         ]
         return _Family(prefix + name, kind, about, samples)
 
-    over, under = ("over-confident",), ("under-confident",)
     alarms = [
         ({**labels, "kind": kind, "direction": direction}, float(number))
-        for labels, _, counts in found
-        for (kind, direction), number in counts.items()
+        for labels, reading, counts in found
+        for (kind, direction), number in (dict.fromkeys(_standing(reading), 0) | counts).items()
     ]
     return [
         each("rows_total", "counter", "Rows taken in.", lambda r: {(): r.summary.n}),
@@ -111,23 +104,35 @@ def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, st
         ),
         each(
             "log10_e_value", "gauge", "Evidence against calibrated since the start.",
-            lambda r: {over: r.over, under: r.under},
+            lambda r: {(direction,): log for direction, log in r.evidence.items()},
         ),
         each(
             "log10_e_value_threshold", "gauge", "Evidence since the start that raises an alarm.",
-            lambda r: {over: r.threshold, under: r.threshold},
+            lambda r: {(direction,): log for direction, log in r.thresholds.items()},
         ),
         each("log10_change", "gauge", "Evidence that it became over-confident.", lambda r: {(): r.change}),
+        each(
+            "log10_other_change", "gauge", "Evidence that it became under-confident, where that is looked for.",
+            lambda r: {} if r.other_change is None else {(): r.other_change},
+        ),
         each(
             "log10_change_threshold", "gauge", "Evidence of a change that raises an alarm.",
             lambda r: {(): r.change_threshold},
         ),
         each(
             "alarm_active", "gauge", "1 where an alarm was raised and stands.",
-            lambda r: dict(zip(_ALARMS, (over[0] in r.raised, under[0] in r.raised, r.changed), strict=True)),
+            _standing,
         ),
         _Family(f"{prefix}alarms_total", "counter", "Alarms raised.", alarms),
     ]  # fmt: skip
+
+
+def _standing(reading: Reading) -> dict[tuple[str, ...], float]:
+    """Return which alarms stand, by kind and direction."""
+    found: dict[tuple[str, ...], float] = {
+        ("since the start", direction): direction in reading.raised for direction in reading.evidence
+    }
+    return found | {("change", direction): direction in reading.changes for direction in reading.changing}
 
 
 def _windows(history: History) -> list[_Family]:

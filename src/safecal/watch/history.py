@@ -1,7 +1,7 @@
 """What is remembered of a watched model, batch by batch."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 from ..monitor import Alarm, Monitor
 from ..summary import Summary
@@ -28,6 +28,10 @@ class Point:
         Logarithms of the e-values against "calibrated since the start", after it.
     log_change : float
         Logarithm of the detector's statistic, after it.
+    log_up, log_down : float or None
+        Logarithms of the e-values of a shift, after it; None where shifts are not looked at.
+    log_other : float or None
+        Logarithm of the statistic of the detector of under-confidence, after it; None where there is none.
     """
 
     batch: str
@@ -37,6 +41,18 @@ class Point:
     log_over: float
     log_under: float
     log_change: float
+    log_up: float | None = None
+    log_down: float | None = None
+    log_other: float | None = None
+
+    @classmethod
+    def of(cls, batch: str, window: str | None, received: str, summary: Summary, monitor: Monitor) -> Self:
+        """Return the point of a batch, given its sums and the state after it."""
+        logs = {direction: monitor.log_e_value(direction) for direction in monitor.directions}
+        temperatures = logs["over-confident"], logs["under-confident"]
+        shifts = logs.get("shifted up"), logs.get("shifted down")
+        other = monitor.log_change("under-confident") if monitor.detect == "both" else None
+        return cls(batch, window, received, summary, *temperatures, monitor.log_change(), *shifts, other)
 
 
 @final

@@ -38,7 +38,8 @@ def body(raised: Raised) -> dict[str, Any]:
     -------
     dict
         ``kind``, ``direction``, ``group``, ``row``, ``began``, ``window``, ``log10_e_value``, ``log10_threshold``,
-        ``at``, ``batch`` and ``text``. An infinite e-value is written as ``"inf"``.
+        ``ecd`` and ``allowed`` of the rows it speaks of, ``within`` (whether they lie within the limits), ``at``,
+        ``batch`` and ``text``. An infinite number is written as ``"inf"``.
 
     Examples
     --------
@@ -46,9 +47,10 @@ def body(raised: Raised) -> dict[str, Any]:
     >>> from safecal.watch.history import Raised
     >>> alarm = Alarm("change", "over-confident", None, 5200, 15.2, 13.8, 4990, "2026-11-14")
     >>> body(Raised(alarm, "2026-11-14T09:30:00+00:00", "part-7.csv"))["text"]
-    'over-confident since about row 4990: e-value 3.99e+06 at row 5200, 9.85e+05 was asked for (window 2026-11-14)'
+    'changed at about row 4990, too sharp: e-value 3.99e+06 at row 5200, 9.85e+05 was asked for (window 2026-11-14)'
     """
     alarm = raised.alarm
+    size = alarm.size
     return {
         "source": "safecal",
         "version": documents.SCHEMA_VERSION,
@@ -60,6 +62,9 @@ def body(raised: Raised) -> dict[str, Any]:
         "window": alarm.window,
         "log10_e_value": documents.number(log10(alarm.log_e_value)),
         "log10_threshold": documents.number(log10(alarm.log_threshold)),
+        "ecd": None if size is None else documents.number(size.ecd),
+        "allowed": None if size is None else size.allowed,
+        "within": None if size is None else size.within,
         "at": raised.at,
         "batch": raised.batch,
         "text": visible(str(alarm)),

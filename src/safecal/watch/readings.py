@@ -1,12 +1,12 @@
 """What a monitor shows of all rows and of each group: the numbers behind the endpoint, the adapters and the page."""
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
 from ..monitor import Monitor
-from ..monitor.stream import Stream
+from ..monitor.stream import DETECT, Stream
 from ..summary import Summary
 
 __all__ = ["Reader", "Reading", "group_names", "log10", "shown_groups"]
@@ -36,26 +36,26 @@ class Reading:
     ----------
     summary : Summary
         The sums.
-    over, under : float
-        Evidence against "calibrated since the start", by direction; 0 is none, more is more.
-    change : float
-        The detector's statistic.
-    threshold, change_threshold : float
-        What it takes to raise an alarm.
+    evidence, thresholds : mapping of str to float
+        Evidence against "calibrated since the start" by direction, and what it takes to raise an alarm; 0 is none, more
+        is more.
+    changing : mapping of str to float
+        The statistic of each detector by direction.
+    change_threshold : float
+        What it takes of each.
     raised : tuple of str
         The directions whose alarm since the start has been raised.
-    changed : bool
-        Whether the detector has raised an alarm that was not acknowledged.
+    changes : tuple of str
+        The directions whose detector has raised an alarm that was not acknowledged.
     """
 
     summary: Summary
-    over: float
-    under: float
-    change: float
-    threshold: float
+    evidence: Mapping[str, float]
+    thresholds: Mapping[str, float]
+    changing: Mapping[str, float]
     change_threshold: float
     raised: tuple[str, ...]
-    changed: bool
+    changes: tuple[str, ...]
 
     @classmethod
     def of(cls, monitor: Monitor, group: Hashable = None) -> Self:
@@ -64,14 +64,41 @@ class Reading:
         gone = stream.process.n_impossible > 0
         return cls(
             stream.summary,
-            log10(monitor.log_e_value("over-confident", group=group)),
-            log10(monitor.log_e_value("under-confident", group=group)),
-            log10(monitor.log_change(group=group), impossible=gone),
-            log10(limits.log_threshold),
+            {direction: log10(monitor.log_e_value(direction, group=group)) for direction in monitor.directions},
+            {direction: log10(log) for direction, log in limits.log_thresholds.items()},
+            {
+                direction: log10(monitor.log_change(direction, group=group), impossible=gone)
+                for direction in DETECT[monitor.detect]
+            },
             log10(limits.log_run_length),
             stream.raised,
-            stream.changed,
+            stream.changes,
         )
+
+    @property
+    def change(self) -> float:
+        """The statistic of the detector of over-confidence."""
+        return self.changing["over-confident"]
+
+    @property
+    def other_change(self) -> float | None:
+        """The statistic of the detector of under-confidence; None where there is none."""
+        return self.changing.get("under-confident")
+
+    @property
+    def changed(self) -> bool:
+        """Whether that detector has raised an alarm that was not acknowledged."""
+        return "over-confident" in self.changes
+
+    @property
+    def over(self) -> float:
+        """Evidence of over-confidence since the start."""
+        return self.evidence["over-confident"]
+
+    @property
+    def threshold(self) -> float:
+        """What it takes of it to raise an alarm."""
+        return self.thresholds["over-confident"]
 
     @property
     def over_confident(self) -> bool:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Hashable
 
 from ..monitor import Monitor
+from ..monitor.stream import DETECT
+from .judging import Judged
 from .readings import log10
 from .store import Store
 
@@ -44,6 +46,9 @@ def status_text(store: Store) -> str:
     alarms, asides = store.alarms(), store.asides()
     lines = _table(monitor)
     lines.append(f"last batch      {'none yet' if last is None else f'{last.batch}, {last.received}'}")
+    judged = Judged.last(monitor)
+    if judged is not None:
+        lines.append(f"verdict         {judged.name}: {judged.verdict}")
     lines.append(f"alarms          {len(alarms)}")
     lines += [f"  {raised.at}  {raised.alarm}" for raised in alarms]
     lines.append(f"set aside       {len(asides)}")
@@ -58,7 +63,9 @@ def status_text(store: Store) -> str:
 
 def _table(monitor: Monitor) -> list[str]:
     groups: list[Hashable] = [None, *monitor.groups]
-    header = ("", "rows", "ECD", "over", "under", "limit", "change", "limit")
+    changes = ("change", "to under")[: len(DETECT[monitor.detect])]
+    names = ("over", "under", "up", "down")[: len(monitor.directions)]
+    header = ("", "rows", "ECD", *(part for name in names for part in (name, "limit")), *changes, "limit")
     rows = [header, *(_row(monitor, group) for group in groups[: _GROUPS + 1])]
     widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
     widths[0] = max(widths[0], 14)
@@ -73,14 +80,20 @@ def _table(monitor: Monitor) -> list[str]:
 
 def _row(monitor: Monitor, group: Hashable) -> tuple[str, ...]:
     stream, limits = monitor.stream(group), monitor.threshold(group=group)
-    logs = [monitor.log_e_value(direction, group=group) for direction in ("over-confident", "under-confident")]
+    logs = (
+        log
+        for direction in monitor.directions
+        for log in (monitor.log_e_value(direction, group=group), limits.log_thresholds[direction])
+    )
     name = "all rows" if group is None else str(group)
     return (
         name,
         str(stream.summary.n),
         f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-",
         *(power(log) for log in logs),
-        power(limits.log_threshold),
-        power(monitor.log_change(group=group)) + ("!" if stream.changed else ""),
+        *(
+            power(monitor.log_change(direction, group=group)) + ("!" if direction in stream.changes else "")
+            for direction in DETECT[monitor.detect]
+        ),
         power(limits.log_run_length),
     )

@@ -136,8 +136,7 @@ class Watcher:
             for window, piece in _by_window(part, today):
                 alarms += monitor.add(piece.predictions, by=piece.by, window=window)
                 sums[window] = sums.get(window, Summary()) + piece.predictions.summary()
-        logs = (monitor.log_e_value(), monitor.log_e_value("under-confident"), monitor.log_change())
-        points = tuple(Point(arrival.batch, window, received, total, *logs) for window, total in sums.items())
+        points = tuple(Point.of(arrival.batch, window, received, total, monitor) for window, total in sums.items())
         raised = tuple(Raised(alarm, received, arrival.batch) for alarm in alarms)
         return Taken(
             arrival.batch, arrival.digest, arrival.stamp, monitor, content.settings, points, raised,

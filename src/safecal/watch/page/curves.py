@@ -22,10 +22,11 @@ Points = Sequence[tuple[int, float]]  # rows, logarithm to the base 10
 @final
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Evidence after each batch; the second of two is drawn dashed."""
+    """Evidence after each batch, and what of it raises an alarm; the second of two is drawn dashed."""
 
     name: str
     points: Points
+    threshold: float
 
 
 def thinned(points: Points, most: int = STRETCHES) -> list[tuple[int, float]]:
@@ -53,15 +54,16 @@ def thinned(points: Points, most: int = STRETCHES) -> list[tuple[int, float]]:
 
 
 def evidence_picture(
-    name: str, title: str, curves: Sequence[Curve], threshold: float, alarms: Sequence[tuple[int, str]], y_name: str
+    name: str, title: str, curves: Sequence[Curve], alarms: Sequence[tuple[int, str]], y_name: str
 ) -> Markup:
     """Return the picture; alarms are rows with the number that the table gives them."""
     x = Scale(float(curves[0].points[0][0]), float(max(curves[0].points[-1][0], 1)), _LEFT, _RIGHT)
-    y = _heights(curves, threshold)
+    limits = sorted({curve.threshold for curve in curves})
+    y = _heights(curves, limits[-1])
     ticks = [t for t in x.ticks(5) if t == int(t)]
     levels = [t for t in y.ticks(5) if t == int(t)]
     parts = [
-        element("rect", x=_LEFT, y=_TOP, width=_RIGHT - _LEFT, height=y(threshold) - _TOP, class_="zone"),
+        element("rect", x=_LEFT, y=_TOP, width=_RIGHT - _LEFT, height=y(limits[0]) - _TOP, class_="zone"),
         *(line(_LEFT, y(t), _RIGHT, y(t), "grid") for t in levels),
         *(label(_LEFT - 6.0, y(t) + 4.0, "1" if t == 0 else power(int(t)), anchor="end") for t in levels),
         line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
@@ -72,13 +74,20 @@ def evidence_picture(
             "text", y_name, class_="axis-name", text_anchor="middle",
             transform=f"translate(12 {(_TOP + _BOTTOM) / 2:.0f}) rotate(-90)",
         ),
-        line(_LEFT, y(threshold), _RIGHT, y(threshold), "limit"),
+        *(line(_LEFT, y(limit), _RIGHT, y(limit), "limit") for limit in limits),
         *(_curve(curve, x, y, k) for k, curve in enumerate(curves)),
         *_marks(alarms, x),
-        label(_LEFT + 5.0, y(threshold) - 5.0, f"alarm from {evidence(threshold)}", "limit-text halo"),
+        label(_LEFT + 5.0, y(limits[-1]) - 5.0, f"alarm from {_asked(curves)}", "limit-text halo"),
         *(_legend(curves) if len(curves) > 1 else []),
     ]  # fmt: skip
-    return picture(name, _SIZE, title, _described(curves, threshold, alarms), *parts)
+    return picture(name, _SIZE, title, _described(curves, alarms), *parts)
+
+
+def _asked(curves: Sequence[Curve]) -> str:
+    """Say what raises an alarm: one number, or one for each curve."""
+    if len({curve.threshold for curve in curves}) == 1:
+        return evidence(curves[0].threshold)
+    return ", ".join(f"{evidence(curve.threshold)} ({curve.name})" for curve in curves)
 
 
 def _heights(curves: Sequence[Curve], threshold: float) -> Scale:
@@ -125,13 +134,13 @@ def _legend(curves: Sequence[Curve]) -> list[Markup]:
     return found
 
 
-def _described(curves: Sequence[Curve], threshold: float, alarms: Sequence[tuple[int, str]]) -> str:
+def _described(curves: Sequence[Curve], alarms: Sequence[tuple[int, str]]) -> str:
     said = []
     for curve in curves:
         rows, last = curve.points[-1]
         who = f"{curve.name}: " if len(curves) > 1 else ""
         said.append(f"{who}{evidence(last)} after {grouped(rows)} rows")
-    text = f"{'; '.join(said)}. An alarm is raised from {evidence(threshold)} on. "
+    text = f"{'; '.join(said)}. An alarm is raised from {_asked(curves)} on. "
     if not alarms:
         return text + "No alarm was raised."
     return text + "Raised at row " + ", ".join(grouped(row) for row, _ in alarms[:5]) + "."

@@ -15,6 +15,7 @@ from ...report.markup import Markup, element, join
 from ...report.numbers import ends, grouped, percent, plain, rows, shown, together
 from ...report.words import with_code
 from ..history import History
+from ..judging import Judged
 from ..readings import Reading
 from .listing import LISTED, alarm_table, group_table
 from .pictures import pictures_section, section
@@ -198,9 +199,16 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
         if s.n_impossible:
             between = f"over all rows; without the impossible ones {shown(s.ecd_possible, signed=True)} nat"
         found.append(("ECD", shown(s.ecd, signed=True), between))
-    asked = evidence(reading.threshold)
-    found.append(("over-confident", evidence(reading.over), f"e-value since the start; {asked} raises an alarm"))
-    found.append(("under-confident", evidence(reading.under), f"e-value since the start; {asked} raises an alarm"))
+    judged = Judged.last(monitor)
+    if judged is not None:
+        said = f"of {judged.name}, by the rule of evaluate, for one look: {judged.verdict.reason}"
+        found.append(("verdict", judged.verdict.decision, said))
+    for direction, log in reading.evidence.items():
+        asked = evidence(reading.thresholds[direction])
+        found.append((direction, evidence(log), f"e-value since the start; {asked} raises an alarm"))
+    if reading.other_change is not None:
+        asked = f"evidence that it became under-confident; {evidence(reading.change_threshold)} raises an alarm"
+        found.append(("other change", evidence(reading.other_change), asked))
     found.append(("impossible", grouped(s.n_impossible), "rows had an outcome with probability 0"))
     found.append(("quarantined", grouped(history.quarantined), "rows or files could not be read, and were set aside"))
     found.append(("alarms", grouped(len(history.alarms)), "raised so far, of all rows and of groups"))

@@ -10,6 +10,7 @@ from ...report.numbers import grouped, shown
 from ...report.tables import region
 from ...summary import as_sums
 from ..history import History, Raised
+from ..judging import group_is_mild
 from ..readings import Reading, group_names, log10, shown_groups
 from .state import moment_text
 
@@ -39,6 +40,7 @@ def alarm_table(history: History) -> Markup:
         Column("raised, UTC", "text"),
         Column("who", "text"),
         Column("what", "text"),
+        Column("size", "text"),
         Column("at row", "number"),
         Column("since row", "number"),
         Column("window", "text"),
@@ -55,11 +57,12 @@ def alarm_table(history: History) -> Markup:
 def _alarm(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup:
     alarm = raised.alarm
     who = "all rows" if alarm.group is None else names.get(alarm.group, str(alarm.group))
-    what = f"became {alarm.direction}" if alarm.kind == "change" else f"{alarm.direction} all along"
+    what = "changed" if alarm.kind == "change" else "not calibrated throughout"
     cells = [
         _text(moment_text(raised.at).removesuffix(" UTC")),
         _text(who),
-        _text(what),
+        _text(f"{what}, {alarm.cause}"),
+        _text("" if alarm.size is None else str(alarm.size)),
         _number(grouped(alarm.row)),
         _number(grouped(alarm.began)),
         _text(alarm.window or ""),
@@ -92,12 +95,18 @@ def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
     names = group_names(history.monitor.groups)
     found, left = shown_groups(history.monitor, LISTED)
     ends = intervals_together(as_sums([reading.summary for _, reading in found]), level)
-    body = [_group(names[group], reading, at.low, at.high) for (group, reading), at in zip(found, ends, strict=True)]
+    body = [
+        _group(names[group], reading, at.low, at.high, reading.over_confident and group_is_mild(history, group))
+        for (group, reading), at in zip(found, ends, strict=True)
+    ]
     return _table(columns, body, "Groups, the worst first"), left
 
 
-def _group(name: str, reading: Reading, low: float, high: float) -> Markup:
-    said = "over-confident" if reading.over_confident else reading.raised[0] if reading.raised else ""
+def _group(name: str, reading: Reading, low: float, high: float, mild: bool) -> Markup:
+    beyond = reading.over_confident and not mild
+    said = "over-confident" if beyond else "too sharp, within the limits" if reading.over_confident else ""
+    if not said and reading.raised:
+        said = {"under-confident": "too vague"}.get(reading.raised[0], reading.raised[0])
     numbers = [
         grouped(reading.summary.n),
         *(shown(x, signed=True) for x in (reading.summary.ecd, low, high)),
@@ -105,7 +114,7 @@ def _group(name: str, reading: Reading, low: float, high: float) -> Markup:
     ]
     head = element("th", element("bdi", shortened(name, _LONGEST)), scope="row")
     cells = [*map(_number, numbers), element("td", said)]
-    return element("tr", head, *cells, class_="beyond" if reading.over_confident else None)
+    return element("tr", head, *cells, class_="beyond" if beyond else None)
 
 
 def _number(text: str) -> Markup:

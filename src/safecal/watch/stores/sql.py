@@ -16,6 +16,9 @@ from ..store import WHOLE, Aside, Known, Store, Taken, check_settings
 
 __all__ = ["TABLES", "VERSION", "SqlStore"]
 
+_LOGS = ("log_over", "log_under", "log_change")  # of every point
+_MORE = ("log_up", "log_down", "log_other")  # where shifts, or changes in the other direction, are looked for
+
 VERSION = 1
 
 TABLES = (
@@ -232,16 +235,17 @@ def _text(content: Any) -> str:
 
 
 def _point(point: Point) -> dict[str, Any]:
-    logs = {name: documents.number(getattr(point, name)) for name in ("log_over", "log_under", "log_change")}
+    logs = {name: documents.number(getattr(point, name)) for name in _LOGS}
+    logs |= {name: documents.number(log) for name in _MORE if (log := getattr(point, name)) is not None}
     content = {"batch": point.batch, "window": point.window, "received": point.received}
     return documents.document("point", content | logs | {"summary": point.summary.to_dict()})
 
 
 def _read_point(document: Mapping[str, Any]) -> Point:
-    names = ("batch", "window", "received", "summary", "log_over", "log_under", "log_change")
-    found = documents.body("point", document, names)
-    logs = (float(found[name]) for name in names[4:])
-    return Point(found["batch"], found["window"], found["received"], Summary.from_dict(found["summary"]), *logs)
+    names = ("batch", "window", "received", "summary")
+    found = documents.body("point", document, (*names, *_LOGS))
+    logs = {name: float(found[name]) for name in (*_LOGS, *_MORE) if name in found}
+    return Point(found["batch"], found["window"], found["received"], Summary.from_dict(found["summary"]), **logs)
 
 
 def _alarm(raised: Raised) -> dict[str, Any]:
