@@ -166,13 +166,12 @@ class Verdict:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = dict(documents.body("verdict", document, cls.__slots__[:-1]))
+        content = dict(documents.body("verdict", document, cls.__slots__))
         content |= {name: Interval.from_dict(content[name]) for name in ("ecd", "temperature")}
         content |= {name: math.nan if content[name] is None else content[name] for name in _NUMBERS}
         content["limits"] = Limits.from_dict(content["limits"])
         content["where"] = tuple(Place.from_dict(place) for place in content["where"])
-        early = "too_small" not in content
-        content["too_small"] = TooSmall() if early else TooSmall.from_dict(content["too_small"])
+        content["too_small"] = TooSmall.from_dict(content["too_small"])
         if content["mistakes"] is not None:
             content["mistakes"] = Mistakes.from_dict(content["mistakes"])
         if content["diagnosis"] is not None:

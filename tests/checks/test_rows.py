@@ -84,7 +84,6 @@ def test_weights_of_sums_and_columns_of_mappings_are_held_to_it() -> None:
         lambda: safecal.ecd(Y, P, sample_weight=other),
         lambda: safecal.ece(Y, P, sample_weight=other),
         lambda: rows.summary(other),
-        lambda: rows.profile(other),
         lambda: rows.tally(cluster=other),
         lambda: safecal.assess_reliability(rows, sample_weight=other),
         lambda: safecal.compare(rows, rows, cluster=other),

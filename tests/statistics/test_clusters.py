@@ -24,7 +24,7 @@ from safecal.tally import Tally
 
 pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over
 ALPHA = 0.025
-REPEATS = {3: 100, 5: 100, 10: 80, 30: 50, 100: 40}
+REPEATS = {3: 80, 5: 80, 10: 60, 30: 40, 100: 30}
 CELLS = [
     *((kind, clusters, "equal", 1.5) for kind in KINDS for clusters in (3, 10, 30, 100)),
     *((kind, clusters, "equal", 1.0) for kind in ("usual", "storm", "vague") for clusters in (5, 30, 100)),

@@ -35,7 +35,7 @@ def _group(rng: np.random.Generator, n: int) -> safecal.Evaluation:
 def _wrong_labels(rng: np.random.Generator, n: int) -> safecal.Evaluation:
     z = rng.normal(0.0, 4.0, n)
     y = rng.random(n) < special.expit(z)
-    return safecal.evaluate(np.where(rng.random(n) < 0.04, rng.random(n) < 0.5, y), logits=z)
+    return safecal.evaluate(np.where(rng.random(n) < 0.05, rng.random(n) < 0.5, y), logits=z)
 
 
 def _rounded(rng: np.random.Generator, n: int) -> safecal.Evaluation:

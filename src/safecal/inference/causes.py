@@ -38,8 +38,8 @@ class Explained(NamedTuple):
 
 def explain(points: Points, least: float = 0.0) -> Explained:
     """Compare the faults. ``least`` is the chance of a wrong label to be right all the same: one over the classes."""
-    z = np.where(points.positive, points.L, -points.L)
-    rows = LogisticRows(z, points.wrong != points.positive, points.n, points.w, np.zeros(2))
+    rows = LogisticRows.of(points)
+    z = rows.z
     base = rows.likelihood(0.0, 1.0)
     fits = {
         "slope": rows.best((0.0, 1.0), (False, True)),

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._types import FloatArray
+from .._sums.cells import Points
+from .._types import AnyArray, FloatArray
 from ..tally import Tally
 from .results import Interval
 
@@ -21,6 +22,7 @@ __all__ = ["Cox", "LogisticRows"]
 
 _STEPS = 200  # of Newton's method
 _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
+_FARTHEST = 1e4  # log-odds
 _EXACT = 1e-18  # what a step of Newton's method may still gain
 
 
@@ -76,8 +78,9 @@ class Cox:
         points = tally.points
         if points is None or not len(points.L):
             return None
-        z = np.where(points.positive, points.L, -points.L)
-        rows = _anchored(z, points.wrong != points.positive, points.n, points.w, tally)
+        rows = LogisticRows.of(points)
+        if float(points.L.max()) <= _FARTHEST:
+            rows = _anchored(rows, tally)
         clusters = tally.clusters is not None
         both = rows.best((0.0, 1.0), (True, True))
         large = rows.best((0.0, 1.0), (True, False))
@@ -110,10 +113,17 @@ class LogisticRows(NamedTuple):
     """Points as rows of a logistic regression on one column and a constant."""
 
     z: FloatArray
-    happened: FloatArray
+    happened: AnyArray
     n: FloatArray
     w: FloatArray
     missing: FloatArray  # of the score, at shift 0 and slope 1: what points lose of the rows
+
+    @classmethod
+    def of(cls, points: Points) -> Self:
+        """Take points as rows; log-odds beyond every reason are moved nearer, so that no power of them overflows."""
+        L = np.minimum(points.L, _FARTHEST)
+        z = np.where(points.positive, L, -L)
+        return cls(z, points.wrong != points.positive, points.n, points.w, np.zeros(2))
 
     def likelihood(self, shift: float, slope: float) -> float:
         """Return the log-likelihood, weighted."""
@@ -219,9 +229,9 @@ def _root(f: Callable[[float], float], high: float) -> float:
     return 0.5 * (low + high)
 
 
-def _anchored(z: FloatArray, happened: FloatArray, n: FloatArray, w: FloatArray, tally: Tally) -> LogisticRows:
+def _anchored(rows: LogisticRows, tally: Tally) -> LogisticRows:
     """Return points whose score at shift 0 and slope 1 is that of the rows, which their sums tell exactly."""
-    rows, s = LogisticRows(z, happened, n, w, np.zeros(2)), tally.summary
+    s = tally.summary
     if s.weight_impossible or s.sum_observed is None or s.sum_predicted is None:
         return rows
     exact = np.array([s.sum_observed - s.sum_predicted, -s.sum_excess])

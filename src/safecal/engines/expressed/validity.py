@@ -180,6 +180,8 @@ def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
     nw = narwhals()
     distinct = frame.select(outcome=column).filter(~nw.col("outcome").is_null()).unique().head(_LABELS)
     labels = np.array(distinct.collect("pyarrow")["outcome"].to_list())
+    if labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all()):
+        labels = np.sort(labels.astype(np.int64))  # as they were typed, before they became floats
     if not labels.size:
         return None
     try:
