@@ -113,10 +113,10 @@ def _marked(name: str, *case: Any) -> Any:
 
 
 def with_asked(cases: Iterable[Any], on_spark: Iterable[Any]) -> list[Any]:
-    """Return each engine that is asked for sums with each case; Spark, which plans longer than it works, with some."""
+    """Return each engine that is asked for sums with each case; those that plan longer than they work with some."""
     cases, some = list(cases), list(on_spark)
     assert all(case in cases for case in some)
-    return [_marked(name, case) for name in ASKED for case in (some if name == "spark" else cases)]
+    return [_marked(name, case) for name in ASKED for case in (some if name in ("ibis", "spark") else cases)]
 
 
 def _maker(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
