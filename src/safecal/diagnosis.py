@@ -208,8 +208,10 @@ def _uneven(tally: Tally) -> tuple[float, int]:
     return 0.5 * max(total - (len(orders) - 1), 0.0), 0 if worst is None else worst
 
 
-def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diagnosis:
+def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diagnosis | None:
     t = temperature.value
+    if math.isnan(t):
+        return None
     what = "covariances" if tally.family == "gaussian" else "logits"
     large, small = ("small", "large") if tally.family == "gaussian" else ("large", "small")
     also = "" if both is None else f" There is a shift of {both.shift:+.2g} in log-odds beside it."

@@ -87,6 +87,7 @@ class Evaluation:
     _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
+    @np.errstate(all="ignore")  # far log-odds overflow on the way; what becomes NaN is judged as unknown
     def of(
         cls,
         tally: Tally,
@@ -165,7 +166,8 @@ class Evaluation:
     def _once(self, name: str, find: Callable[[], Any]) -> Any:
         """Find something when it is first asked for, and keep it."""
         if name not in self._found:
-            self._found[name] = find()
+            with np.errstate(all="ignore"):
+                self._found[name] = find()
         return self._found[name]
 
     @property

@@ -233,7 +233,7 @@ def _variance(ecd: FloatArray, varentropy: FloatArray, confidence: FloatArray) -
     Classes: a mistake costs as many nats as its odds were long, and there are as many of them as make up the ECD.
     States: errors are larger by one factor.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(all="ignore"):
         states = varentropy * (1.0 + ecd / varentropy) ** 2
         size = np.log(confidence / (1.0 - confidence))
         share = 1.0 - confidence + ecd / size

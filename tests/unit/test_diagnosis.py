@@ -155,3 +155,31 @@ def test_real_models(shared_data: Path) -> None:
     games = pl.read_csv(shared_data / "baseball" / "mlb_games.csv", infer_schema_length=None)
     games = games.filter(pl.col("prob1_outcome") != 0.5)
     assert safecal.evaluate(games["prob1_outcome"].to_numpy(), games["prob1"].to_numpy()).verdict.diagnosis is None
+
+
+FAR = [
+    pytest.param([-348.0, 973.0, 1000.0, 1012.0], [0, 1, 0, 1], {}, id="far"),
+    pytest.param([1e200, -1e200, 0.5, 1e-300], [0, 1, 1, 0], {"cluster": [0, 0, 1, 2]}, id="farther, in clusters"),
+    pytest.param([-642.0] * 6, [0, 1, 0, 0, 0, 1], {"cluster": [0, 0, 1, 1, 2, 2]}, id="all alike, in clusters"),
+    pytest.param([2.3] * 6, [0, 1, 0, 1, 1, 1], {"sample_weight": [1, 2, 3, 1, 1, 0]}, id="all alike, weighted"),
+    pytest.param([-116.0] * 5, [1, 1, 0, 1, 1], {"cluster": [0, 1, 2, 3, 4]}, id="no mistake announced"),
+]
+
+
+@pytest.mark.parametrize(("logits", "y", "options"), FAR)
+def test_log_odds_beyond_every_reason_are_judged_without_a_word_of_warning(
+    logits: list[float], y: list[int], options: dict[str, Any]
+) -> None:
+    result = safecal.evaluate(y, logits=logits, **options)
+    assert result.verdict.decision in ("UNSAFE", "UNDETERMINED")
+    assert "nan" not in str(result.verdict)
+    assert "nan" not in repr(result)
+    assert safecal.Evaluation.from_dict(result.to_dict()).verdict == result.verdict
+    assert safecal.rows_needed(result).n == len(y)
+
+
+def test_many_classes_so_sharp_that_nothing_is_left_of_the_others() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        z = rng.normal(0, 300, (3, 4))
+        assert safecal.evaluate(rng.integers(0, 4, 3), logits=z, labels=[0, 1, 2, 3]).n == 3

@@ -46,6 +46,7 @@ class Near(NamedTuple):
     rate: FloatArray | None = None  # -log p_beta(likeliest outcome), of K classes
 
 
+@np.errstate(over="ignore")  # squares of far log-odds
 def base_columns(scored: Scored, weight: FloatArray | None, possible: FloatArray) -> list[FloatArray]:
     """Return the columns of `BASE`; ``possible`` are the weights with 0 for impossible rows."""
     ones = np.ones(len(scored))
@@ -68,6 +69,7 @@ def rare_columns(scored: Scored, possible: FloatArray) -> list[FloatArray]:
     return [wd * q, wd * np.sqrt(q), wd * (1.0 - q), wd * np.sqrt(1.0 - q)]
 
 
+@np.errstate(over="ignore")
 def near_columns(scored: Scored, near: Near | None, possible: FloatArray) -> list[FloatArray]:
     """Return the surprise expected at 1; at 1/2 and at 2 that, its variance, its deviation, and its squared excess."""
     if near is None:

@@ -36,6 +36,7 @@ class Explained(NamedTuple):
     p_rest: float
 
 
+@np.errstate(all="ignore")  # log-odds may be so far that squares of them overflow; such fits do not exist
 def explain(points: Points, least: float = 0.0) -> Explained:
     """Compare the faults. ``least`` is the chance of a wrong label to be right all the same: one over the classes."""
     rows = LogisticRows.of(points)
@@ -46,7 +47,7 @@ def explain(points: Points, least: float = 0.0) -> Explained:
         "shift": rows.best((0.0, 1.0), (True, False)),
         "both": rows.best((0.0, 1.0), (True, True)),
     }
-    gain = {name: fit.value - base for name, fit in fits.items()}
+    gain = {name: fit.value - base if fit.exists else 0.0 for name, fit in fits.items()}
     noise, gain["noise"] = _noise(rows, base, least)
     price = {"slope": PRICE, "shift": PRICE, "noise": PRICE + _LESS, "both": 2.0 * PRICE}
     cause = max(gain, key=lambda name: gain[name] - price[name])

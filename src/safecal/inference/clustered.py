@@ -119,7 +119,8 @@ class ClusteredLaw(Law):
     def _square(self, mean: float) -> FloatArray:
         """Return the squares, by a parabola in the surprise expected: that of each row follows it about linearly."""
         nodes = self._expected
-        if not nodes[0] > nodes[1] > nodes[2]:
+        apart = nodes[0] > nodes[1] > nodes[2] and (nodes[0] - nodes[1]) * (nodes[1] - nodes[2]) > 0.0
+        if not apart:  # or so little that a product of it is 0
             return self._nodes[1].square
         return np.maximum(_mixed(_lagrange(nodes, mean), [node.square for node in self._nodes]), 0.0)
 

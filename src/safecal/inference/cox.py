@@ -60,6 +60,7 @@ class Cox:
     p_both: float
 
     @classmethod
+    @np.errstate(all="ignore")  # far log-odds overflow on the way; what does not exist says so
     def of(cls, tally: Tally, level: float = 0.95) -> Self | None:
         """Fit both to a tally.
 
@@ -154,7 +155,10 @@ class LogisticRows(NamedTuple):
                 step[kept] = np.linalg.solve(information[np.ix_(kept, kept)], score[kept])
             except np.linalg.LinAlgError:
                 break  # every prediction is the same, or none of them can still be wrong
-            if float(step @ score) < _EXACT:
+            gain = float(step @ score)
+            if not math.isfinite(gain):
+                break
+            if gain < _EXACT:
                 return _Fit(float(at[0]), float(at[1]), value, True)
             new = self.likelihood(*(at + step))
             while new < value and np.abs(step).max() > 1e-12:
@@ -176,7 +180,8 @@ class LogisticRows(NamedTuple):
             _, information, variance = self.derivatives(fit.shift, fit.slope)
             kept = np.flatnonzero(free)
             inverse = np.linalg.inv(information[np.ix_(kept, kept)])
-            error = math.sqrt((inverse @ variance[np.ix_(kept, kept)] @ inverse)[min(k, len(kept) - 1)][-1 if k else 0])
+            spread = np.diag(inverse @ variance[np.ix_(kept, kept)] @ inverse)[k if len(kept) > 1 else 0]
+            error = math.sqrt(max(float(spread), 0.0))
             reach = -float(special.ndtri(0.5 * (1.0 - level))) * error
             return Interval(value, value - reach, value + reach, level, "robust")
         low, high = (self._end(fit, k, free, level, side) for side in (-1.0, 1.0))

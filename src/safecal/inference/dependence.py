@@ -134,7 +134,8 @@ class Sums(NamedTuple):
 
     def floor(self, chance: FloatArray) -> FloatArray:
         """Return the variance that there must be, where the rarer outcome has so large a chance."""
-        likely = self.correlation + 2.0 * self.error
+        with np.errstate(over="ignore", invalid="ignore"):
+            likely = self.correlation + 2.0 * self.error
         likely = np.clip(np.where(np.isfinite(likely), likely, 1.0).max(axis=0), 0.0, 1.0)
         return self.own + np.where(self.effective * chance < EXPECTED, 1.0, likely) * self.shared
 

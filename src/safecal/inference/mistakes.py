@@ -77,6 +77,7 @@ class Mistakes:
         if clusters is not None:
             every = np.zeros(len(clusters), dtype=np.intp), np.arange(len(clusters)), clusters.sums, 1
             low, high = (float(x[0]) for x in clustered_ratios(*every, alpha))
+            low = 0.0 if math.isnan(low) else low  # none was announced: how many were made says nothing of a ratio
             return cls(seen, announced, Interval(value, low, high, level, f"t on {len(clusters)} clusters"))
         bounds = ratio_bounds(np.array([seen]), np.array([square]), np.array([announced]), alpha, heaviest)
         low, high = (float(x[0]) for x in bounds)

@@ -207,6 +207,7 @@ class NodesLaw(Law):
 
     def _conditional(self, beta: float) -> Tilt:
         value, first, second, third = self._derivatives(beta)
+        value = max(value, 1e-100)  # predictions so sharp that nothing is left of the others
         f = 1.0 / -math.expm1(-value) if value < 700.0 else 1.0
         f1 = (1.0 - f) * f
         f2 = (1.0 - 2.0 * f) * f1
