@@ -158,6 +158,7 @@ class ClusteredLaw(Law):
         return self.beta
 
 
+@np.errstate(over="ignore")  # squares of far log-odds
 def clusters_at_one(clusters: Clusters) -> Sums:
     """Return how the sums of clusters spread if the model is right, in units of the largest weight of a cluster."""
     unit = max(float(clusters.column("weight").max()), 1e-300)
