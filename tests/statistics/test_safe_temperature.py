@@ -43,7 +43,7 @@ def name(case: object) -> str:
     return f"{case.model}, {case.truth}" if isinstance(case, tool.Case) else str(case)
 
 
-REPETITIONS = 150
+REPETITIONS = 100
 LIMIT = ALPHA + 2 * error(REPETITIONS)
 
 
@@ -79,7 +79,7 @@ def test_the_rate_elsewhere_is_what_is_published(case: object, n: int) -> None:
     # No bound without assumptions exists. Rare large errors of states are the worst: few samples hold one of them.
     assert isinstance(case, tool.Case)
     worst = 0.40 if case.states else 0.10
-    assert tool.measure(case, n, 80).safe_over <= worst + 2 * math.sqrt(worst * (1 - worst) / 80)
+    assert tool.measure(case, n, 50).safe_over <= worst + 2 * math.sqrt(worst * (1 - worst) / 50)
 
 
 def test_the_table_has_as_many_cells_as_its_head() -> None:
