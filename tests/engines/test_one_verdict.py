@@ -252,6 +252,7 @@ DOORS: dict[str, Callable[[Case, int], Evaluation]] = {
     "expression": _expressed(_duckdb),
 }
 EXPRESSIONS = ("expression", "spark expression")
+SLOWER = ("duckdb", "expression")
 # Ibis is of the extras; of doors that read alike, one stays fast.
 TIERS = {"ibis": pytest.mark.extra} | dict.fromkeys(("polars", "lazy polars", "pyarrow"), pytest.mark.proof)
 
@@ -406,7 +407,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SOME)
-@pytest.mark.parametrize("door", ["batches", "pandas", "duckdb", "expression"])
+@pytest.mark.parametrize("door", ["batches", "pandas", *(pytest.param(d, marks=pytest.mark.proof) for d in SLOWER)])
 def test_every_door_says_the_same(door: str, name: str, small: None) -> None:
     case = case_of(name)
     if _served(door, case):
@@ -419,6 +420,7 @@ def test_doors_that_read_the_same_batches_say_the_same(door: str, name: str, sma
     by_both_ways(DOORS[door], case_of(name), whole_of(name), exactly=True)
 
 
+@pytest.mark.proof
 def test_too_many_pairs_of_cluster_and_cell_are_kept_by_no_door(monkeypatch: pytest.MonkeyPatch, small: None) -> None:
     case = case_of("all three")
     pairs = whole_of("all three").tally.cell_pairs

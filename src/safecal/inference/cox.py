@@ -23,7 +23,8 @@ __all__ = ["Cox", "LogisticRows"]
 _STEPS = 200  # of Newton's method
 _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
 _FARTHEST = 1e4  # log-odds
-_EXACT = 1e-18  # what a step of Newton's method may still gain
+_EXACT = 1e-10  # what the last step of Newton's method may gain: the next would gain its square
+_LONG = 1e-4  # of what is fitted: a last step that is longer
 
 
 @final
@@ -158,8 +159,10 @@ class LogisticRows(NamedTuple):
             gain = float(step @ score)
             if not math.isfinite(gain):
                 break
-            if gain < _EXACT:
-                return _Fit(float(at[0]), float(at[1]), value, True)
+            if gain < _EXACT:  # a step that is still long leads to infinity, by ever less
+                near = float(np.abs(step).max()) <= _LONG * (1.0 + float(np.abs(at).max()))
+                at = at + step if near else at
+                return _Fit(float(at[0]), float(at[1]), self.likelihood(*at), near)
             new = self.likelihood(*(at + step))
             while new < value and np.abs(step).max() > 1e-12:
                 step /= 2.0
