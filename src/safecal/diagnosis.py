@@ -137,7 +137,7 @@ def _two_classes(tally: Tally, temperature: Interval, where: Sequence[Place]) ->
         return _places(where)
     if found.cause == "noise" and found.noise <= _FEW:
         return _mistakes(f"about {_percent(found.noise)} of the outcomes look as if drawn at random")
-    if found.cause in ("shift", "both") and found.gain["shift"] >= found.gain["slope"]:
+    if found.cause == "shift" or (found.cause == "both" and found.gain["shift"] >= found.gain["slope"]):
         return _shifted(tally, found)
     if found.cause == "none":
         return None

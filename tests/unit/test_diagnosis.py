@@ -183,3 +183,11 @@ def test_many_classes_so_sharp_that_nothing_is_left_of_the_others() -> None:
     for _ in range(20):
         z = rng.normal(0, 300, (3, 4))
         assert safecal.evaluate(rng.integers(0, 4, 3), logits=z, labels=[0, 1, 2, 3]).n == 3
+
+
+def test_predictions_that_are_all_alike_are_shifted_by_what_is_missing() -> None:
+    happened = np.arange(3000) < 51
+    found = safecal.evaluate(happened, np.full(3000, 0.001)).verdict.diagnosis
+    assert found is not None
+    assert found.cause == "shifted"
+    assert "more often than it says, 1.7 % where 0.1 % is predicted: a shift of +2.8 in log-odds" in found.evidence

@@ -17,6 +17,7 @@ __all__ = ["PRICE", "Explained", "explain"]
 
 PRICE = 6.0  # of one fitted number, in log-likelihood: by chance alone it gains as much in 1 of 1900 samples
 _LESS = 3.0  # that wrong labels must gain beyond a temperature: where predictions are vague the two are alike
+_ALIKE = 1e-3  # log-likelihood: less is no difference
 _RANGES = 16  # of about equal information, in which the rest is compared
 
 
@@ -50,7 +51,8 @@ def explain(points: Points, least: float = 0.0) -> Explained:
     gain = {name: fit.value - base if fit.exists else 0.0 for name, fit in fits.items()}
     noise, gain["noise"] = _noise(rows, base, least)
     price = {"slope": PRICE, "shift": PRICE, "noise": PRICE + _LESS, "both": 2.0 * PRICE}
-    cause = max(gain, key=lambda name: gain[name] - price[name])
+    # Where all predictions are alike a shift and a slope are one, and rounding must not choose between them.
+    cause = max(gain, key=lambda name: gain[name] - price[name] + _ALIKE * (name == "shift"))
     if gain[cause] <= PRICE * (1.0 + (cause == "both")):
         cause = "none"
     said = special.expit(z)
@@ -59,11 +61,12 @@ def explain(points: Points, least: float = 0.0) -> Explained:
     elif cause != "none":
         said = special.expit(fits[cause].shift + fits[cause].slope * z)
     fitted = {"none": 0, "both": 2}.get(cause, 1)
+    fit = fits["shift" if cause == "shift" else "both"]
     return Explained(
         cause,
         gain,
-        fits["both"].shift,
-        fits["both"].slope,
+        fit.shift,
+        fit.slope,
         noise,
         *_rest(rows, np.where(points.positive, points.cell, -1 - points.cell), said, fitted),
     )
