@@ -102,7 +102,8 @@ def diagnose(
 
 def _rounding(tally: Tally) -> Diagnosis:
     rows, n = tally.n_certain, tally.n
-    decimals = f"to {tally.decimals} decimals " if tally.decimals else ""
+    many = "1 decimal" if tally.decimals == 1 else f"{tally.decimals} decimals"
+    decimals = f"to {many} " if tally.decimals else ""
     return Diagnosis(
         "rounding",
         f"{rows} of {n} rows give an outcome a probability of exactly 0, as numbers do that were rounded {decimals}on"

@@ -124,6 +124,9 @@ def rows_needed(
                    hint=hint)  # fmt: skip
     if tally.n == 0 or tally.summary.weight == 0.0:
         raise fail(EmptyError, "source", "must hold at least one row", got="none")
+    if tally.clusters is not None:
+        hint = "an evaluation with `cluster=` says how many more clusters would decide: `verdict.clusters_needed`."
+        raise fail(OptionError, "source", "must hold independent rows, without clusters", hint=hint)
     fraction(power, "power")
     checked = Limits(**limits)
     lucky = float(special.ndtri(power))
@@ -148,8 +151,8 @@ def _within(tally: Tally, times: float, limits: Limits, lucky: float) -> bool:
     possible = s.weight - s.weight_impossible
     law = _law(tally, times, lucky)
     assert law is not None
-    if math.isnan(law.beta):
-        return False
+    if math.isnan(law.beta):  # even odds say nothing, and are safe; predictions all but certain never are
+        return s.mean_entropy >= 0.98 * tally.most_entropy
     beta = law.bound(alpha, -1)
     threshold = limits.threshold * float(dimensions(s.sum_varentropy, possible))
     if beta * limits.max_temperature < 1.0 or max(law.ecd(beta), _empirical(s, times, limits, lucky)) > threshold:

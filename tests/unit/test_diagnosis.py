@@ -175,7 +175,8 @@ def test_log_odds_beyond_every_reason_are_judged_without_a_word_of_warning(
     assert "nan" not in str(result.verdict)
     assert "nan" not in repr(result)
     assert safecal.Evaluation.from_dict(result.to_dict()).verdict == result.verdict
-    assert safecal.rows_needed(result).n == len(y)
+    if "cluster" not in options:
+        assert safecal.rows_needed(result).n == len(y)
 
 
 def test_many_classes_so_sharp_that_nothing_is_left_of_the_others() -> None:

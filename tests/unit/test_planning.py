@@ -82,7 +82,13 @@ def test_where_no_number_is_enough() -> None:
     assert str(alike).endswith("With a probability of 80 %.")
 
 
+def test_even_odds_are_safe_at_once() -> None:
+    assert (safecal.rows_needed(safecal.bernoulli([0, 1], [0.5, 0.5])).on_average or 99) < 10
+
+
 def test_what_is_refused() -> None:
+    with pytest.raises(OptionError, match="must hold independent rows, without clusters"):
+        safecal.rows_needed(_drawn("rare", 40, 0).tally(cluster=np.arange(40) // 4))
     with pytest.raises(OptionError, match="must be predictions, a Tally or an Evaluation; got list"):
         safecal.rows_needed([0.1, 0.2])  # type: ignore[arg-type]
     with pytest.raises(EmptyError):

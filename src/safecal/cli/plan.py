@@ -20,8 +20,7 @@ def run(options: argparse.Namespace) -> int:
     source = open_source(options.file, options.format)
     reading = choose(source, options, prob=options.prob, logits=options.logits)
     rows = join_batches(list(Reader(source, reading).batches()))
-    found = rows_needed(
-        rows.predictions.tally(sample_weight=rows.weight, bins=None), power=options.power, **limit_options(options)
-    )
+    tally = rows.predictions.tally(sample_weight=rows.weight, cluster=rows.cluster, bins=None)
+    found = rows_needed(tally, power=options.power, **limit_options(options))
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
