@@ -63,6 +63,7 @@ ROOMS = {
     "consistency": 7,
     "paired": 7,
     "metrics": 7,
+    "inputs": 7,
     "engines": 8,
     "plot": 8,
     "report": 8,

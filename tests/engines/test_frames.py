@@ -38,13 +38,14 @@ nw = pytest.importorskip("narwhals")
 pa = pytest.importorskip("pyarrow")
 
 from safecal.engines import frames as frames_module  # noqa: E402
-from safecal.engines.arrow import tables  # noqa: E402
-from safecal.engines.columns import Columns, batch  # noqa: E402
 from safecal.engines.expressed.cells import histogram_cell, odds_cell, weighted_cell  # noqa: E402
 from safecal.engines.expressed.formulas import log1p, one_minus_exp  # noqa: E402
 from safecal.engines.expressed.pipeline import express  # noqa: E402
 from safecal.engines.expressed.queries import collected  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
+from safecal.inputs.arrow import rows_of, tables  # noqa: E402
+from safecal.inputs.columns import Columns  # noqa: E402
+from safecal.inputs.reader import Reader  # noqa: E402
 
 pytestmark = [
     pytest.mark.proof,
@@ -185,6 +186,10 @@ CASES: dict[str, tuple[Columns, Any, str | None]] = {
 }
 
 
+def one_batch(columns: Columns, table: Any) -> Any:
+    return Reader(columns).batch(next(rows_of([table], columns.names)))
+
+
 def _close(found: Summary, whole: Summary) -> None:
     assert (found.n, found.n_impossible) == (whole.n, whole.n_impossible)
     for field in fields(Summary):
@@ -204,7 +209,7 @@ def _terms(whole: Summary, name: str, value: float) -> float:
 
 
 def _tally(columns: Columns, table: Any, plan: Plan) -> Tally:
-    rows = batch(columns, table)
+    rows = one_batch(columns, table)
     return Tally.of_checked(rows.predictions, plan, rows.weight, rows.by, rows.cluster)
 
 
@@ -215,7 +220,7 @@ ON_SPARK = ("confidence", "weighted gaussian")
 @pytest.mark.parametrize(("asked", "case"), with_asked(CASES, ON_SPARK), indirect=["asked"])
 def test_the_same_sums_from_every_engine(asked: Callable[[Any], Any], case: str) -> None:
     columns, bins, on = CASES[case]
-    plan = Plan.of(batch(columns, TABLE).predictions, bins, on)
+    plan = Plan.of(one_batch(columns, TABLE).predictions, bins, on)
     whole = _tally(columns, TABLE, plan).in_order()
     found = express(nw.from_native(asked(TABLE)).lazy(), columns).tally(plan).in_order()
     _close(found.summary, whole.summary)
@@ -285,7 +290,7 @@ def test_the_same_clusters_from_every_engine(asked: Callable[[Any], Any], case: 
 def test_quantiles_from_every_engine(asked: Callable[[Any], Any]) -> None:
     columns = Columns("happened", ("z",), "logits", cluster="day", sample_weight="w")
     found = express(nw.from_native(asked(FINITE)).lazy(), columns).evaluate(6, None, "quantile", LIMITS)
-    cut = [batch(columns, FINITE.slice(start, 1000)) for start in range(0, 4000, 1000)]
+    cut = [one_batch(columns, FINITE.slice(start, 1000)) for start in range(0, 4000, 1000)]
     batched = evaluate_batches(lambda: cut, bins=6, strategy="quantile", max_rows=100)
     assert found.bins is not None
     assert batched.bins is not None
@@ -323,7 +328,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], int]] = [
 
 
 def _evaluated(columns: Columns, table: Any) -> Evaluation:
-    rows = batch(columns, table)
+    rows = one_batch(columns, table)
     return evaluate_predictions(
         rows.predictions, by=rows.by, sample_weight=rows.weight, cluster=rows.cluster, bins=None
     )
@@ -448,7 +453,7 @@ def _front(frame: Any, **options: Any) -> Evaluation:
 
 def test_what_fits_is_evaluated_whole(engine: Callable[[Any], Any]) -> None:
     found = _front(engine(FINITE))
-    rows = batch(Columns("happened", ("z",), "logits", by=("site", "year"), sample_weight="w"), FINITE)
+    rows = one_batch(Columns("happened", ("z",), "logits", by=("site", "year"), sample_weight="w"), FINITE)
     whole = evaluate_predictions(rows.predictions, by=rows.by, sample_weight=rows.weight)
     assert found.groups is not None
     assert whole.groups is not None

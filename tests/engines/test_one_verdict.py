@@ -29,9 +29,9 @@ from safecal.summary import summaries, summed
 pa = pytest.importorskip("pyarrow")
 nw = pytest.importorskip("narwhals")
 
-from safecal.engines.columns import Columns  # noqa: E402
 from safecal.engines.expressed.pipeline import express  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
+from safecal.inputs.columns import Columns  # noqa: E402
 
 # PySpark warns of pandas 3, and PySpark and Dask leave sockets to the garbage collector.
 third_parties = [

@@ -162,7 +162,7 @@ def test_arrays_of_unequal_length(tmp_path: Path, safecal: Safecal) -> None:
 def test_the_row_of_an_error_is_that_of_the_file(
     tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("safecal.cli.sources.BATCH", 10)
+    monkeypatch.setattr("safecal.inputs.sources.BATCH", 10)
     path = _file(tmp_path, "y,p\n" + "1,0.9\n" * 25 + "1,1.7\n")
     said = safecal("evaluate", path)
     assert "`p` must lie in [0, 1]; got 1.7 at row 25, counting from 0; 1 of the rows 20 to 25." in said.err

@@ -267,7 +267,7 @@ def _approx(found: Evaluation, whole: Evaluation) -> None:
 def test_beyond_max_rows_sums_give_the_same_answers(
     kind: str, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("safecal.cli.sources.BATCH", 1000)
+    monkeypatch.setattr("safecal.inputs.sources.BATCH", 1000)
     path = _write(tmp_path, kind)
     found = Evaluation.from_dict(json.loads(safecal("evaluate", path, "--max-rows", 1500, "--json").out))
     _approx(found, WHOLE)
@@ -286,7 +286,7 @@ def test_beyond_max_rows_sums_give_the_same_answers(
 def test_beyond_max_rows_groups_weights_and_clusters(
     tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("safecal.cli.sources.BATCH", 1000)
+    monkeypatch.setattr("safecal.inputs.sources.BATCH", 1000)
     path = _write(tmp_path, "parquet")
     words = ["--by", "site", "--cluster", "day", "--weight", "weight", "--json", "--max-rows", 1500]
     found = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
@@ -303,7 +303,7 @@ def test_beyond_max_rows_groups_weights_and_clusters(
 def test_quantile_bins_beyond_max_rows_take_a_second_pass(
     tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("safecal.cli.sources.BATCH", 1000)
+    monkeypatch.setattr("safecal.inputs.sources.BATCH", 1000)
     path = _write(tmp_path, "parquet")
     words = ["--strategy", "quantile", "--bins", 8, "--json", "--max-rows", 1500]
     found = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
 from ..errors import DtypeError, EmptyError, InputError, MissingValueError, ShapeError
-from .message import fail, show
+from .message import fail, phrase, show
 
 __all__ = ["as_array", "as_numbers", "block", "from_torch", "is_missing", "not_empty", "place", "refuse", "slices"]
 
@@ -40,7 +40,7 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
                 got="a masked value",
                 place=f"row {masked[0]}",
                 count=(masked.size, len(mask)),
-                hint="drop or fill those rows first: safecal drops nothing by itself.",
+                hint=phrase("drop"),
             )
         value = value.data
     try:
@@ -104,12 +104,12 @@ def as_numbers(value: ArrayLike, name: str) -> AnyArray:
                 got=show(bad),
                 place=f"row {first}",
                 count=(int(missing.sum()), len(array)),
-                hint="drop or fill those rows first: safecal drops nothing by itself.",
+                hint=phrase("drop"),
             )
     if array.dtype.kind == "b" and name == "y_prob":
-        hint = "these are decisions; a probability is a number such as 0.83."
+        hint: str = phrase("decisions")
     elif array.dtype.kind in "bO":
-        hint = f"convert the column first, for example `{name}.astype(float)`."
+        hint = phrase("convert", name=name)
     elif array.dtype.kind in "US":
         hint = "the column holds text: is it the right column?"
     elif array.dtype.kind != "f":

@@ -17,7 +17,7 @@ from ..errors import (
     ShapeError,
 )
 from .arrays import as_array, as_numbers, block, is_missing, not_empty, refuse, slices
-from .message import fail, same_rows, show
+from .message import fail, phrase, same_rows, show
 
 __all__ = [
     "binary_outcomes",
@@ -32,8 +32,6 @@ __all__ = [
     "refuse_shifted",
 ]
 
-_DROP = "drop or fill those rows first: safecal drops nothing by itself."
-
 
 def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
     """Return the one form that was given, and its name."""
@@ -44,7 +42,7 @@ def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArr
             "y_prob",
             "or `logits` must be given, exactly one of them",
             got=given,
-            hint="`y_prob` for probabilities, `logits=` for log-odds or unnormalised log-probabilities.",
+            hint=phrase("a form"),
         )
     name = "y_prob" if logits is None else "logits"
     array = as_numbers(y_prob if logits is None else logits, name)
@@ -61,11 +59,11 @@ def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any 
     if values.ndim not in (1, 2):
         raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
     if values.ndim == 1 and labels is not None:
-        hint = "for one probability a row, name the positive class with `pos_label=`."
+        hint = phrase("names of columns")
         raise fail(OptionError, "labels", "names the columns of an (n, K) prediction", got=f"`{name}` of shape (n,)",
                    hint=hint)  # fmt: skip
     if values.ndim == 2 and pos_label is not None:
-        hint = "for one column a class, name the columns with `labels=`."
+        hint = phrase("one column")
         raise fail(OptionError, "pos_label", "belongs to a prediction of shape (n,)",
                    got=f"`{name}` of shape {values.shape}", hint=hint)  # fmt: skip
     return values.ndim == 1
@@ -85,16 +83,16 @@ def probabilities(array: AnyArray, name: str) -> bool:
 
 def _bad_probability(array: AnyArray, name: str) -> InputError:
     if any(np.isnan(block(array, part)).any() for part in slices(array)):
-        return refuse(array, name, np.isnan, MissingValueError, "must not be NaN", _DROP)
+        return refuse(array, name, np.isnan, MissingValueError, "must not be NaN", phrase("drop"))
     rule, hint = "must lie in [0, 1]", None
     low = min(float(array[part].min()) for part in slices(array))
     high = max(float(array[part].max()) for part in slices(array))
     if low >= -1e-3 and high <= 1 + 1e-3:
-        hint = f"if that is rounding, pass `np.clip({name}, 0, 1)`."
+        hint = phrase("out by rounding", name=name)
     elif low >= 0 and high <= 100 and high > 2:
-        hint = f"these look like percentages: pass `{name} / 100`."
+        hint = phrase("percentages", name=name)
     elif np.isfinite(low) and np.isfinite(high):
-        hint = "these look like log-odds: pass them as `logits=`."
+        hint = phrase("log-odds")
     return refuse(array, name, lambda x: (x < 0) | (x > 1), RangeError, rule, hint)
 
 
@@ -105,7 +103,7 @@ def real_logits(array: AnyArray, name: str) -> bool:
         values = array[part]
         low, high = np.float64(values.min()), np.float64(values.max())
         if np.isnan(low) or np.isnan(high):
-            raise refuse(array, name, np.isnan, MissingValueError, "must not be NaN", _DROP)
+            raise refuse(array, name, np.isnan, MissingValueError, "must not be NaN", phrase("drop"))
         with np.errstate(invalid="ignore", over="ignore"):
             infinite = infinite or not np.isfinite(high - low)
         if array.ndim == 2 and high == np.inf:
@@ -133,7 +131,7 @@ def clip_value(clip: float | None, name: str, classes: int) -> float | None:
             "clip",
             "applies to `y_prob` only",
             got=f"`{name}`",
-            hint="logits never saturate, so there is nothing to clip: leave `clip` out.",
+            hint=phrase("nothing to clip"),
         )
     if not isinstance(clip, int | float | np.number) or not 0.0 < clip < 1.0 / classes:
         raise fail(RangeError, "clip", f"must lie strictly between 0 and 1/{classes}", got=show(clip))
@@ -147,8 +145,7 @@ def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
         raise fail(
             LabelError, "y_true", "must hold what happened",
             got=f"numbers between 0 and 1, and whole numbers as `{name}`",
-            hint="the arguments seem swapped: outcomes come first, as in "
-            f"`evaluate(y_true, {'logits=logits' if name == 'logits' else name})`.",
+            hint=phrase("swapped", given="logits=logits" if name == "logits" else name),
         )  # fmt: skip
     if labels.ndim == 1:
         return labels
@@ -208,7 +205,7 @@ def _label_column(labels: AnyArray, n: int, reference: str) -> AnyArray:
             got=show(labels[first]),
             place=f"row {first}",
             count=(int(missing.sum()), n),
-            hint=_DROP,
+            hint=phrase("drop"),
         )
     return labels
 
@@ -237,16 +234,16 @@ def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = N
         return labels
     if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(v, str) for v in labels)):
         names = _distinct(labels)[:5]
-        hint = f"say which outcome is the positive one, for example `pos_label={names[-1]!r}`."
-        raise _unexpected(labels, np.ones(n, dtype=bool), "must be 0 or 1 when `pos_label` is not given", hint)
+        hint = phrase("positive, for example", label=names[-1])
+        raise _unexpected(labels, np.ones(n, dtype=bool), phrase("zero or one"), hint)
     if labels.dtype.kind in "iu" and all(_zeros_and_ones(labels[part]) for part in slices(labels)):
         return _lowest_bytes(labels)
     positive = np.asarray(labels == 1, dtype=bool)
     bad = ~(positive | np.asarray(labels == 0, dtype=bool))
     if bad.any():
-        hint = "say which outcome is the positive one with `pos_label=`."
+        hint = phrase("positive")
         if labels.dtype.kind == "f" and bool((labels[bad] % 1 != 0).any()):
-            hint = "a tie or a share is not an outcome: drop those rows first."
+            hint = phrase("a tie")
         raise _unexpected(labels, bad, "must be 0 or 1", hint)
     return positive
 
@@ -277,9 +274,9 @@ def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
         raise fail(
             LabelError,
             "y_true",
-            f"must hold `pos_label` ({show(pos_label)}) and at most one other label",
+            phrase("one other label", label=show(pos_label)),
             got=f"{len(others)} others: {', '.join(map(show, others[:5]))}",
-            hint="for more than two classes pass `y_prob` with one column for each class.",
+            hint=phrase("a column a class"),
         )
     return positive
 
@@ -287,11 +284,9 @@ def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
 def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> InputError:
     """Build the error for a positive label that is nowhere among the outcomes; ``others`` are there, as typed."""
     shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-    hint = f"the labels that occur: {shown}."
-    if comparable:
-        hint += f" If yours merely never happened, pass `y_true == {show(pos_label)}` as outcomes, without `pos_label`."
-    rule, got = "must be one of the labels in `y_true`", f"{show(pos_label)}, which never occurs"
-    return fail(LabelError, "pos_label", rule, got=got, hint=hint)
+    hint = phrase("never happened" if comparable else "never occurs", shown=shown, label=show(pos_label))
+    got = f"{show(pos_label)}, which never occurs"
+    return fail(LabelError, "pos_label", phrase("a label that occurs"), got=got, hint=hint)
 
 
 def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, labels: Labels | None = None) -> IndexArray:
@@ -301,8 +296,8 @@ def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, label
         return _labelled_outcomes(column, classes, labels, reference)
     if column.dtype.kind in "USO" and not all(isinstance(v, int | np.integer) for v in column):
         names = show(sorted(map(str, _distinct(column)))[:4])
-        hint = f"name the columns of `{reference}` in their order, for example `labels={names}`."
-        rule = f"must be a class number from 0 to {classes - 1} when `labels` is not given"
+        hint: str = phrase("name the classes", name=reference, names=names)
+        rule = phrase("class number", last=classes - 1)
         raise _unexpected(column, np.ones(n, dtype=bool), rule, hint)
     if column.dtype.kind == "O":
         index = np.fromiter((v if 0 <= v < classes else -1 for v in column), dtype=np.intp, count=n)
@@ -311,9 +306,9 @@ def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, label
             index = column.astype(np.intp)
     bad = (index != column) | (index < 0) | (index >= classes)
     if bad.any():
-        hint = "classes are numbered from 0; if yours have other names, pass `labels=` in the order of the columns."
+        hint = phrase("other names")
         if bool(column.min() == 1) and bool(column.max() == classes):
-            hint = f"these seem to be numbered from 1: pass `y_true - 1`, or `labels={_numbers(1, classes)}`."
+            hint = phrase("from 1", numbers=_numbers(1, classes))
         raise _unexpected(column, np.asarray(bad, dtype=bool), f"must be a class number from 0 to {classes - 1}", hint)
     return index
 
@@ -352,7 +347,7 @@ def refuse_shifted(index: IndexArray, values: AnyArray, name: str) -> None:
     raise fail(
         LabelError, "y_true", f"must be a class number from 0 to {classes - 1}",
         got=f"{counted} and never 0, which `{name}` expects {expected:.3g} times",
-        hint=f"if classes are numbered from 1, pass `y_true - 1`; if 0 never happened, `labels={names}`.",
+        hint=phrase("from 1, or never 0", numbers=names),
     )  # fmt: skip
 
 
@@ -379,5 +374,5 @@ def _labelled_outcomes(column: AnyArray, classes: int, labels: Labels, reference
         index = np.array([number.get(v, -1) for v in distinct.tolist()], dtype=np.intp)[inverse]
     if (index < 0).any():
         hint = "every label that occurs needs a column; is it spelled alike in both?"
-        raise _unexpected(column, np.asarray(index < 0, dtype=bool), f"must be one of `labels` ({show(names)})", hint)
+        raise _unexpected(column, np.asarray(index < 0, dtype=bool), phrase("one of labels", names=show(names)), hint)
     return index

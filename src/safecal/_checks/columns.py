@@ -9,7 +9,7 @@ import numpy as np
 from .._types import AnyArray, ArrayLike, IndexArray
 from ..errors import InputError, MissingValueError, OptionError, RangeError, ShapeError, WeightError
 from .arrays import as_array, as_numbers, is_missing, refuse
-from .message import fail, same_rows, show
+from .message import fail, phrase, same_rows, show
 
 __all__ = [
     "choice",
@@ -43,7 +43,7 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
         raise refuse(column, name, lambda x: x < 0, WeightError, "must not be negative", None)
     positive = column[column > 0]
     if positive.size and not (float(positive.min()) >= _LEAST and float(positive.max()) <= _MOST):
-        hint = f"only their ratios matter: pass `{name} / {name}.mean()`."
+        hint = phrase("ratios of weights", name=name)
         rule = f"must be 0 or lie between {_LEAST:g} and {_MOST:g}, so that their cubes are floats"
         raise refuse(column, name, lambda x: (x > 0) & ((x < _LEAST) | (x > _MOST)), RangeError, rule, hint)
     if not positive.size:

@@ -1,19 +1,44 @@
 """The one template of an input error: argument, rule, value, place, count, then one move to make."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 
 from ..errors import InputError, ShapeError
+from .phrases import PYTHON
 
-__all__ = ["Complaint", "fail", "same_rows", "show"]
+__all__ = ["Complaint", "Phrase", "fail", "phrase", "same_rows", "show"]
 
 
 def show(value: Any) -> str:
     """Return a value as a person would type it, without NumPy's wrappers and at most 60 characters."""
     text = repr(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+@final
+class Phrase(str):
+    """A part of a message that names arguments; it keeps its key, so that another surface can name its options instead.
+
+    As text it speaks to someone who writes Python.
+    """
+
+    key: str
+    values: dict[str, Any]
+
+    def __new__(cls, text: str, key: str = "", values: dict[str, Any] | None = None) -> Self:
+        found = super().__new__(cls, text)
+        found.key, found.values = key, values or {}
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Phrase, (str(self), self.key, self.values)
+
+
+def phrase(key: str, **values: Any) -> Phrase:
+    """Return a phrase of the dictionary, in the words of Python."""
+    return Phrase(PYTHON[key].format(**values), key, values)
 
 
 @final

@@ -8,7 +8,7 @@ import numpy as np
 from .._types import AnyArray, FloatArray
 from ..errors import InputError, NormalisationError
 from .arrays import block, from_torch, slices
-from .message import fail
+from .message import fail, phrase
 
 __all__ = ["row_sums", "row_tolerance"]
 
@@ -64,13 +64,12 @@ def _hint(array: AnyArray, name: str, given: Any, worst: float, at: int) -> str:
     decimals = _decimals(block(array, slice(at, at + 1))[0], _eps(array))
     if decimals is not None:
         half_a_unit = 0.5 * 10.0**-decimals
-        hint = f"these look rounded to {decimals} decimals: pass {divided}"
-        if half_a_unit * array.shape[1] < 1.0 and any((array[part] == 0).any() for part in slices(array)):
-            hint += f", with `clip={half_a_unit:g}`, because a rounded 0 is not impossible"
-        return f"{hint}."
+        zeros = half_a_unit * array.shape[1] < 1.0 and any((array[part] == 0).any() for part in slices(array))
+        key = "rounded sums and zeros" if zeros else "rounded sums"
+        return phrase(key, decimals=decimals, divided=divided, clip=half_a_unit)
     if wide != name and abs(worst) < _ROUNDING:
-        return f"{short} rounds too much for this: pass `logits=`, or normalise in float32: {divided}."
-    return f"if they are unnormalised, pass {divided}; if they are log-probabilities or scores, pass them as `logits=`."
+        return phrase("short floats", dtype=short, divided=divided)
+    return phrase("other sums", divided=divided)
 
 
 def _eps(array: AnyArray) -> float:

@@ -3,12 +3,9 @@
 import argparse
 import json
 
-from ..engines.batches import Batch, join_batches
 from ..paired import compare
 from .outputs import check_outputs
-from .reader import Reader
-from .readings import choose
-from .sources import open_source
+from .table import TableFile
 
 __all__ = ["run"]
 
@@ -16,19 +13,13 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     check_outputs(inputs={"a": options.a, "b": options.b})
-    a = _whole(options, options.a, options.prob, options.logits)
+    a = TableFile.opened(options.a, options, options.prob, options.logits).whole()
     second = (options.prob_b, options.logits_b)
     if not any(second):
         second = (options.prob, options.logits)
-    b = _whole(options, options.b, *second)
+    b = TableFile.opened(options.b, options, *second).whole()
     found = compare(
         a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.weight, level=options.level
     )  # fmt: skip
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
-
-
-def _whole(options: argparse.Namespace, file: str, prob: list[str] | None, logits: list[str] | None) -> Batch:
-    source = open_source(file, options.format)
-    reader = Reader(source, choose(source, options, prob=prob, logits=logits))
-    return join_batches(list(reader.batches()))

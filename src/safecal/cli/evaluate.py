@@ -10,12 +10,11 @@ from ..baseline import WORSE, Baseline
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..evaluation import Evaluation
+from ..inputs.words import in_options
 from ..verdict import SAFE, UNSAFE
 from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot
-from .reader import Reader, in_options
-from .readings import choose
-from .sources import open_source
+from .table import TableFile
 
 __all__ = ["GATE", "run"]
 
@@ -30,15 +29,14 @@ def run(options: argparse.Namespace) -> int:
     inputs = {"file": options.file, "--baseline": options.baseline}
     check_outputs(inputs=inputs, report=options.report, plot=options.plot)
     before = None if options.baseline is None else _earlier(options.baseline)
-    source = open_source(options.file, options.format)
-    reader = Reader(source, choose(source, options, prob=options.prob, logits=options.logits))
+    table = TableFile.opened(options.file, options, options.prob, options.logits)
     found = evaluate_batches(
-        reader.batches,
+        table.batches,
         bins=options.bins,
         bin_on=options.bin_on,
         strategy=options.strategy,
         max_rows=options.max_rows,
-        once=source.once,
+        once=table.source.once,
         **limit_options(options),
     )
     baseline = None if before is None else Baseline.of(found, before)
@@ -49,9 +47,10 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         from ..report import write_report
 
-        write_report(found, options.report, source=source.name, command=command_line())
+        write_report(found, options.report, source=table.source.name, command=command_line())
     if options.plot:
         write_plot(found.plot(), options.plot)
+    reader = table.reader
     if reader.dropped:
         rows = "row" if reader.dropped == 1 else "rows"
         print(

@@ -190,21 +190,17 @@ def _named(words: Sequence[str]) -> dict[str, str]:
 
 def _tables(options: argparse.Namespace, files: Mapping[str, str]) -> dict[str, Any]:
     """Read files of real predictions, and bin them."""
-    from ..engines.batches import join_batches
-    from .reader import Reader
-    from .readings import Reading, choose
-    from .sources import open_source
+    from ..inputs.sources import open_source
+    from .table import TableFile, chosen_columns
 
-    given = argparse.Namespace(
-        y=options.y, pos_label=options.pos_label, label=None, cluster=None, weight=None, drop_missing=False, clip=None
-    )
     found = {}
     for name, file in files.items():
         source = open_source(file, None)
         prob, logits = ([c] if c else None for c in (options.prob, options.logits))
-        reading: Reading = choose(source, given, prob=prob, logits=logits)
-        whole = join_batches(list(Reader(source, reading).batches()))
-        found[name] = whole.predictions.table(10)
+        columns = chosen_columns(
+            source, "paper", y=options.y, prob=prob, logits=logits, pos_label=options.pos_label
+        )  # fmt: skip
+        found[name] = TableFile(source, columns).whole().predictions.table(10)
     return found
 
 

@@ -9,20 +9,20 @@ import numpy as np
 
 from .._types import AnyArray
 from ..display import ece_of
-from ..engines.batches import Batch, join_batches
 from ..errors import DocumentError, FileError, OptionError
 from ..evaluation import Evaluation
 from ..families.classifier import classifier
 from ..files import write_atomically
 from ..front_door import evaluate_predictions
+from ..inputs.batch import Batch
+from ..inputs.column import keys
+from ..inputs.reader import prediction_values
+from ..inputs.sources import polars
 from ..recalibrate.recalibration import Recalibration
 from ..recalibrate.temperature import SafeTemperature, Temperature
-from .columns import keys, numbers
 from .limits import limit_options
 from .outputs import check_outputs, frame_bytes, write_plot
-from .reader import Reader
-from .readings import Reading, choose
-from .sources import Source, open_source, polars
+from .table import TableFile
 
 __all__ = ["run"]
 
@@ -35,11 +35,10 @@ def run(options: argparse.Namespace) -> int:
         raise OptionError("`--apply` writes calibrated rows: say where with `--out FILE`.")
     if options.drop_missing and options.out:
         raise OptionError("`--out` writes every row; fill or remove those with missing values before.")
-    source = open_source(options.file, options.format)
-    reading = choose(source, options, prob=options.prob, logits=options.logits, outcome=not options.apply)
-    calibrator = _loaded(options.apply) if options.apply else _fitted(source, reading, options)
+    table = TableFile.opened(options.file, options, options.prob, options.logits, outcome=not options.apply)
+    calibrator = _loaded(options.apply) if options.apply else _fitted(table, options)
     if options.out:
-        frame = _calibrated(source, reading, calibrator)
+        frame = _calibrated(table, calibrator)
         write_atomically(options.out, frame_bytes(frame, options.out))
         print(f"calibrated rows: {options.out}")
     if options.save:
@@ -48,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _fitted(source: Source, reading: Reading, options: argparse.Namespace) -> Recalibration:
-    batch = join_batches(list(Reader(source, reading).batches()))
+def _fitted(table: TableFile, options: argparse.Namespace) -> Recalibration:
+    batch = table.whole()
     calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
     calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight, cluster=batch.cluster)
@@ -122,18 +121,18 @@ def _loaded(path: str) -> Recalibration:
     raise DocumentError(f"{path} is not a calibrator that safecal wrote.")
 
 
-def _calibrated(source: Source, reading: Reading, calibrator: Recalibration) -> Any:
+def _calibrated(table: TableFile, calibrator: Recalibration) -> Any:
     """Return all columns of the file, and the calibrated ones."""
-    columns = [numbers(_column(source, name), name, 0) for name in reading.values]
-    values = columns[0].values if len(columns) == 1 else np.column_stack([c.values for c in columns])
-    by = {name: keys(_column(source, name)) for name in reading.by} or None
-    form = {"logits" if reading.logits else "y_prob": values}
+    source, columns = table.source, table.columns
+    rows = {name: _column(table, name) for name in (*columns.values, *columns.by)}
+    form: dict[str, Any] = {columns.form: prediction_values(rows, columns).values}
+    by = {name: keys(rows[name], name).values for name in columns.by} or None
     found = calibrator.apply(**form, groups=_grouping(by))
-    pl = polars()
+    pl = polars("rows are written")
     frame = source.frame()
     names = ["calibrated"]
     if found.ndim == 2:
-        ends = list(reading.values) if len(columns) > 1 else [str(k) for k in range(found.shape[1])]
+        ends = list(columns.values) if len(columns.values) > 1 else [str(k) for k in range(found.shape[1])]
         names = [f"calibrated_{end}" for end in ends]
     taken = [name for name in names if name in frame.columns]
     if taken:
@@ -142,8 +141,8 @@ def _calibrated(source: Source, reading: Reading, calibrator: Recalibration) -> 
     return frame.with_columns(new)
 
 
-def _column(source: Source, name: str) -> Any:
-    parts = [raw[name] for raw in source.batches([name])]
+def _column(table: TableFile, name: str) -> Any:
+    parts = [rows[name] for rows in table.source.batches([name])]
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     return polars().concat(parts)

@@ -1,6 +1,5 @@
 """The rows of a batch that `safecal watch` takes in, read as `safecal evaluate` reads a file."""
 
-import argparse
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,16 +10,17 @@ import numpy as np
 
 from .._checks.arrays import is_missing
 from .._checks.message import fail
-from ..engines.batches import Batch
-from ..errors import FileError, FormError, MissingExtraError, MissingValueError, OptionError, SafecalError
+from ..errors import FileError, FormError, InputError, MissingExtraError, MissingValueError, OptionError, SafecalError
+from ..inputs.batch import Batch
+from ..inputs.columns import Columns
+from ..inputs.reader import Reader, Rows
+from ..inputs.sources import BATCH, Source, open_source, polars
+from ..inputs.words import SHELL, about_columns
 from ..watch.arrivals import Arrival
 from ..watch.lines import records
 from ..watch.store import Aside
 from ..watch.watcher import Part
-from .columns import row_place
-from .reader import Reader
-from .readings import Reading, choose
-from .sources import BATCH, Columns, Source, open_source, polars
+from .table import chosen_columns
 
 __all__ = ["MOST_BAD", "BatchContent"]
 
@@ -38,7 +38,7 @@ class _Held(Source):
         self._frame = frame
         super().__init__(name, frame.columns, once=False)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+    def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
         for part in self._frame.select(list(dict.fromkeys(columns))).iter_slices(BATCH):
             if part.height:
                 yield {name: part[name] for name in part.columns}
@@ -117,28 +117,38 @@ class BatchContent:
 
     def _parts(self, source: Source) -> Iterator[Part]:
         self.settings = dict(self.begun)
-        reading = self._reading(source)
-        reader = Reader(source, reading)
+        columns = self._columns(source)
         # A batch may well lack the positive label; and the other one is that of the batches before.
-        reader._positive = True
-        reader._others = {self.begun["other"]} if self.begun.get("other") is not None else set()
+        before = [self.begun["other"]] if self.begun.get("other") is not None else []
+        reader = Reader(columns, positive=True, others=before)
         start = 0
-        for batch in reader.batches():
-            yield self._part(batch, start)
-            start += batch.predictions.n
-        if reading.pos_label is not None and reader._others:
-            self.settings["other"] = next(iter(reader._others))
+        try:
+            for batch in reader.batches(source.batches(columns.names)):
+                yield self._part(batch, start)
+                start += batch.predictions.n
+        except InputError as error:
+            raise about_columns(error, columns, SHELL) from error
+        if reader.rows == 0:
+            raise FileError(f"{source.name} has columns and no rows.")
+        if columns.pos_label is not None and reader.others:
+            self.settings["other"] = next(iter(reader.others))
 
-    def _reading(self, source: Source) -> Reading:
+    def _columns(self, source: Source) -> Columns:
         begun = self.begun
-        names = ("y", "prob", "logits", "pos_label", "label", "clip")
         extra = [c for c in (begun.get("window_column"), begun.get("batch_column")) if c is not None]
-        options = argparse.Namespace(
-            **{name: begun.get(name) for name in names}, by=[*(begun.get("by") or []), *extra],
-            cluster=None, weight=None, drop_missing=False, command="watch",
-        )  # fmt: skip
-        found = choose(source, options, prob=options.prob, logits=options.logits)
-        self.settings |= {"y": found.y, ("logits" if found.logits else "prob"): list(found.values)}
+        names = begun.get("label")
+        found = chosen_columns(
+            source,
+            "watch",
+            y=begun.get("y"),
+            prob=begun.get("prob"),
+            logits=begun.get("logits"),
+            by=(*(begun.get("by") or ()), *extra),
+            pos_label=begun.get("pos_label"),
+            labels=None if names is None else tuple(names),
+            clip=begun.get("clip"),
+        )
+        self.settings |= {"y": found.y_true, ("logits" if found.form == "logits" else "prob"): list(found.values)}
         return found
 
     def _part(self, batch: Batch, start: int) -> Part:
@@ -157,7 +167,7 @@ class BatchContent:
         size, some = self._rows()
         bad = self._bad(some, 0, size)
         for row, reason in bad:
-            self.asides.append(Aside(self.arrival.batch, self.arrival.digest, row_place(row), reason))
+            self.asides.append(Aside(self.arrival.batch, self.arrival.digest, _place(row), reason))
         if len(bad) == size:
             raise FileError(f"no row can be read; the first: {bad[0][1] if bad else 'there is none'}")
         rows = np.ones(size, dtype=bool)
@@ -196,9 +206,13 @@ class BatchContent:
             found += self._bad(some, middle, high)
         if len(found) > MOST_BAD:
             raise FileError(
-                f"more than {MOST_BAD} rows cannot be read; the first, {row_place(found[0][0])}: {found[0][1]}"
+                f"more than {MOST_BAD} rows cannot be read; the first, {_place(found[0][0])}: {found[0][1]}"
             )
         return found
+
+
+def _place(row: int) -> str:
+    return f"row {row}, counting from 0"
 
 
 def _windows(column: Any, name: str, start: int) -> Any:
@@ -207,7 +221,7 @@ def _windows(column: Any, name: str, start: int) -> Any:
     if values.dtype.kind in "OU":
         missing |= values == ""
     if missing.any():
-        at, count = row_place(start + int(missing.argmax())), (int(missing.sum()), len(values))
+        at, count = _place(start + int(missing.argmax())), (int(missing.sum()), len(values))
         raise fail(MissingValueError, name, "must name a window", got="none", place=at, count=count)
     found = values.astype(str)
     if len(np.unique(found)) > _MOST_WINDOWS:

@@ -18,10 +18,10 @@ from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..front_door import evaluate_predictions
+from ..inputs.batch import Batch, join_batches
 from ..limits import LimitOptions, Limits
 from ..plan import Plan
 from ..tally import MAX_KEYS, Tally
-from .batch import Batch, join_batches
 from .pairs import in_pairs
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]

@@ -1,22 +1,22 @@
 """The front door for dataframes: columns are named, and the engine that holds them does the work."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Unpack
 
 import numpy as np
 
 from .._checks.classes import class_shape, clip_value
 from .._checks.columns import whole_number
-from .._checks.message import Complaint, fail, show
+from .._checks.message import fail, show
 from .._checks.states import one_spread
 from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..evaluation import Evaluation
+from ..inputs.column import library
+from ..inputs.columns import Columns, near_names
+from ..inputs.words import FRAME, about_columns
 from ..limits import LimitOptions, Limits
 from ..plan import Plan
-from .arrow import library
-from .columns import Columns
 from .expressed.pipeline import express
 from .expressed.queries import collected
 from .libraries import narwhals
@@ -134,7 +134,7 @@ def evaluate_frame(
             **limits,
         )  # fmt: skip
     except InputError as error:
-        raise _in_words_of_the_frame(error, columns) from error.__cause__
+        raise about_columns(error, columns, FRAME) from error.__cause__
 
 
 def _columns(
@@ -199,10 +199,8 @@ def _there(frame: Any, columns: Columns) -> None:
         )  # fmt: skip
     for name in columns.names:
         if name not in there:
-            near = get_close_matches(str(name), [str(column) for column in there], n=3)
-            some = ", ".join(map(repr, near or there[:10])) + (", ..." if not near and len(there) > 10 else "")
-            hint = f"{'did you mean' if near else 'there are'} {some}{'?' if near else '.'}"
-            raise fail(OptionError, "frame", f"must have the column {name!r}", got="none of that name", hint=hint)
+            rule = f"must have the column {name!r}"
+            raise fail(OptionError, "frame", rule, got="none of that name", hint=near_names(str(name), there))
 
 
 def _far(frame: Any) -> bool:
@@ -225,21 +223,3 @@ def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
     if columns.form != "gaussian":
         class_shape(np.zeros(1), columns.form, columns.pos_label, columns.labels)
     return lazy, int(collected(lazy.select(n=nw.len()))["n"][0])
-
-
-def _in_words_of_the_frame(error: InputError, columns: Columns) -> InputError:
-    """Name the column where the message names the argument."""
-    complaint: Complaint | None = error.complaint
-    if complaint is None or "column" in complaint.rule:
-        return error
-    names = {"y_true": columns.y_true, "x_true": columns.y_true, "cluster": columns.cluster}
-    names["sample_weight"] = columns.sample_weight
-    if len(columns.values) == 1:
-        names |= {columns.form: columns.values[0], "mean": columns.values[0]}
-    if columns.spread is not None:
-        names[columns.spread[0]] = columns.spread[1]
-    name = names.get(complaint.argument)
-    if name is None:
-        return error
-    c = complaint
-    return fail(type(error), name, c.rule, got=c.got, place=c.place, count=c.count, hint=c.hint)

@@ -11,8 +11,8 @@ from .._types import AnyArray
 from ..bins import Bins
 from ..errors import OptionError
 from ..families.predictions import Predictions
+from ..inputs.batch import Batch
 from ..tabulate import binned_values, bins_for
-from .batch import Batch
 
 __all__ = ["CELLS", "Grid", "count", "refuse_unbounded"]
 

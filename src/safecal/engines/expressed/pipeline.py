@@ -33,13 +33,14 @@ from ...families.bernoulli import bernoulli
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
 from ...histogram import CELLS, Histogram
+from ...inputs.column import keys as keys_of
+from ...inputs.columns import Columns
 from ...limits import Limits
 from ...ordered import Ordered
 from ...plan import Plan
 from ...summary import added_up, completed
 from ...table import Table, bin_keys
 from ...tally import Spectrum, Tally
-from ..columns import Columns, group_keys
 from ..libraries import narwhals
 from ..quantiles import CELLS as FINE
 from ..quantiles import Grid
@@ -220,7 +221,7 @@ class Expressed:
         if not names:
             return None, None
         found = limited(sums_by(self.rows, names, list(self.names)), "by")
-        columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
+        columns = {name: _keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         name, keys, codes = group_codes(columns, found.num_rows)
         sums = self._sums(arrays(found, ["n", *self.names]), codes, len(keys))
         table = _table(name, keys, sums, None, "probability" not in self.example.bin_choices)
@@ -229,7 +230,7 @@ class Expressed:
     def _nodes(self, names: list[str], keys: tuple[Hashable, ...]) -> NodeTable:
         """Sum the nodes of groups whose keys are known."""
         found = node_query(self.rows, names, self.weighted).collect("pyarrow").to_native()
-        columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
+        columns = {name: _keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         _, again, codes = group_codes(columns, found.num_rows)
         return NodeTable(again, node_sums_of(found, codes, len(again), self.weighted)).of(keys)
 
@@ -238,7 +239,7 @@ class Expressed:
             return None
         rows, wanted = cluster_columns(self.rows, self.weighted, self.classes)
         found = limited(sums_by(rows, ["cluster"], wanted), "cluster")
-        keys, codes = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
+        keys, codes = cluster_codes(_keys(found, "cluster"), found.num_rows, self.example.outcome)
         return Clusters(keys, added_by(codes, len(keys), self._columns(found, wanted)))
 
     def _pairs(self) -> Pairs | None:
@@ -248,8 +249,8 @@ class Expressed:
         rows, wanted = pair_columns(self.rows, self.weighted, self.classes)
         found = sums_by(rows, ["cluster", *names], wanted).head(MAX_PAIRS + 1).collect("pyarrow").to_native()
         refuse_many(found.num_rows)
-        clusters, cluster = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
-        columns = {name: group_keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
+        clusters, cluster = cluster_codes(_keys(found, "cluster"), found.num_rows, self.example.outcome)
+        columns = {name: _keys(found, f"by{k}") for k, name in enumerate(self.columns.by)}
         _, keys, key = group_codes(columns, found.num_rows)
         return Pairs.of(clusters, keys, cluster, key, np.stack(self._columns(found, wanted), axis=1))
 
@@ -260,7 +261,7 @@ class Expressed:
         rows = cells.coarse_odds(rows, self.weighted) if self.classes else cells.coarse_spread(rows)
         query = sums_by(rows, ["cluster", "coarse"], wanted).head(cell_pairs.MAX_CELL_PAIRS + 1)
         found = query.collect("pyarrow").to_native()
-        clusters, cluster = cluster_codes(group_keys(found, "cluster"), found.num_rows, self.example.outcome)
+        clusters, cluster = cluster_codes(_keys(found, "cluster"), found.num_rows, self.example.outcome)
         used, key = np.unique(found.column("coarse").to_numpy().astype(np.intp), return_inverse=True)
         sums = np.stack(self._columns(found, wanted), axis=1)
         return CellPairs.of(Pairs.of(clusters, tuple(used.tolist()), cluster, key, sums))
@@ -309,3 +310,7 @@ def express(frame: Any, columns: Columns, n: int | None = None) -> Expressed:
         rows = binary_rows(rows.with_columns(happened=nw.col("outcome") == 1.0), columns.form, columns.clip)
     rows, names = information(rows, columns.sample_weight is not None, columns.form != "gaussian")
     return Expressed(columns, example, flagged, rows, tuple(names), n)
+
+
+def _keys(found: Any, name: str) -> AnyArray:
+    return keys_of(found.column(name), name).values

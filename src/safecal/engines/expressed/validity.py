@@ -17,7 +17,7 @@ from ..._checks.message import fail
 from ..._checks.states import spread_column, state_columns
 from ..._types import AnyArray
 from ...errors import DtypeError, InputError
-from ..columns import Columns
+from ...inputs.columns import Columns
 from ..libraries import narwhals
 
 __all__ = ["Flagged", "flag"]
@@ -113,6 +113,7 @@ def flag(frame: Any, columns: Columns) -> Flagged:
     chosen = {f"by{k}": nw.col(name) for k, name in enumerate(columns.by)}
     naming = None
     turned: dict[str, Any] = {}
+    assert columns.y_true is not None
     if columns.form == "gaussian":
         assert columns.spread is not None
         form, spread = columns.spread

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..._checks.message import fail
 from ...errors import EmptyError
-from ..columns import Columns
-from .checked import a_positive_label, one_other_label
+from ...inputs.columns import Columns
+from ...inputs.reader import refuse_labels
 from .workers import Reply, Task
 
 __all__ = ["Cluster"]
@@ -35,6 +35,5 @@ class Cluster(ABC):
             raise reply.failure
         if reply.found is None:
             raise fail(EmptyError, "frame", "must have at least one row", got="none")
-        one_other_label(task.columns, reply.others)
-        a_positive_label(task.columns, reply.positive, reply.others)
+        refuse_labels(task.columns, reply.positive, reply.others)
         return reply

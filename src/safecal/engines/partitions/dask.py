@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from ...errors import EngineError
-from ..arrow import VALUES, from_pandas, tables
-from ..columns import Columns, pyarrow
+from ...inputs.arrow import VALUES, from_pandas, tables
+from ...inputs.column import pyarrow
+from ...inputs.columns import Columns
 from .cluster import Cluster
 from .workers import FAN_IN, Reply, Task, merge, pack, unpack, work
 

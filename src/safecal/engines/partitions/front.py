@@ -13,16 +13,17 @@ from ...families.categorical import categorical
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
 from ...front_door import evaluate_predictions
+from ...inputs.arrow import cut, once, rows_of, tables
+from ...inputs.batch import Batch
+from ...inputs.column import library, pyarrow
+from ...inputs.columns import Columns
+from ...inputs.reader import Reader
 from ...limits import LimitOptions, Limits
 from ...plan import Plan
 from ...tally import Tally
 from .. import batches
-from ..arrow import cut, library, once, tables
-from ..batch import Batch
 from ..batches import evaluate_batches
-from ..columns import Columns, batch, pyarrow
 from ..quantiles import Grid, refuse_unbounded
-from .checked import Checked, a_positive_label
 from .cluster import Cluster
 from .workers import Task
 
@@ -69,7 +70,7 @@ def evaluate_partitions(
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from safecal.engines.columns import Columns
+    >>> from safecal.inputs.columns import Columns
     >>> from safecal.engines.partitions import evaluate_partitions
     >>> table = pa.table({"kind": [0, 2, 1], "p": [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3]]})
     >>> round(evaluate_partitions(table, Columns("kind", ("p",), "y_prob")).ecd, 4)
@@ -118,7 +119,7 @@ def fetch(frame: Any, columns: Columns) -> Batch:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from safecal.engines.columns import Columns
+    >>> from safecal.inputs.columns import Columns
     >>> from safecal.engines.partitions import fetch
     >>> fetch(pa.table({"y": [1, 0], "p": [0.9, 0.4]}), Columns("y", ("p",), "y_prob")).predictions.n
     2
@@ -127,11 +128,13 @@ def fetch(frame: Any, columns: Columns) -> Batch:
     if cluster is not None:
         whole = cluster.table(columns.names)
     else:
-        found = list(cut(tables(frame, columns.names), columns.values))
-        whole = pyarrow().concat_tables(found, promote_options="permissive") if found else None
+        parts = list(cut(tables(frame, columns.names), columns.values))
+        whole = pyarrow().concat_tables(parts, promote_options="permissive") if parts else None
     if whole is None or whole.num_rows == 0:
         raise _nothing()
-    return batch(columns, whole, whole=True)
+    found = Reader(columns).batch(next(rows_of([whole], columns.names)), whole=True)
+    assert found is not None
+    return found
 
 
 def _cluster(frame: Any) -> Cluster | None:
@@ -149,11 +152,11 @@ def _cluster(frame: Any) -> Cluster | None:
 
 def _stream(frame: Any, columns: Columns) -> Generator[Batch, None, None]:
     """Yield checked batches of a frame of one machine."""
-    checked = Checked(columns, cut(tables(frame, columns.names), columns.values))
-    yield from checked
-    if not checked.rows:
+    reader = Reader(columns)
+    yield from reader.batches(rows_of(cut(tables(frame, columns.names), columns.values), columns.names))
+    if not reader.rows:
         raise _nothing()
-    a_positive_label(columns, checked.positive, checked.others)
+    reader.finish()
 
 
 def _nothing() -> InputError:

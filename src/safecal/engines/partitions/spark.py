@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from ...errors import EngineError
-from ..columns import Columns, pyarrow
+from ...inputs.column import pyarrow
+from ...inputs.columns import Columns
 from .cluster import Cluster
 from .workers import FAN_IN, Reply, Task, merge, pack, unpack, work
 

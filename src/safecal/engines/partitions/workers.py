@@ -9,14 +9,14 @@ from typing import Any, final
 from ..._checks.message import Complaint, fail
 from ..._versions import version
 from ...errors import EngineError, InputError, SafecalError, ShapeError
+from ...inputs.arrow import cut, rows_of
+from ...inputs.columns import Columns
+from ...inputs.reader import Reader, alike, worded
 from ...plan import Plan
 from ...tally import Tally
-from ..arrow import cut
 from ..batches import tally_batches
-from ..columns import Columns
 from ..pairs import in_pairs
 from ..quantiles import Grid, count
-from .checked import Checked, alike, worded
 
 __all__ = ["FAN_IN", "Reply", "Task", "merge", "pack", "unpack", "work"]
 
@@ -47,20 +47,21 @@ class Reply:
     found: Tally | Grid | None = None
     failure: SafecalError | None = None
     rows: int = 0
-    others: tuple[str, ...] = ()
+    others: tuple[Any, ...] = ()
     form: str = ""
     positive: bool = False
 
 
 def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
     """Do a task on the Arrow tables of one partition; a second run of a lost one gives the same."""
-    checked = Checked(task.columns, cut(stream, task.columns.values))
+    reader = Reader(task.columns)
+    batches = reader.batches(rows_of(cut(stream, task.columns.values), task.columns.names))
     try:
-        found = count(checked, task.bin_on) if task.quantiles else tally_batches(checked, task.plan)
+        found = count(batches, task.bin_on) if task.quantiles else tally_batches(batches, task.plan)
     except SafecalError as error:
-        return Reply(index, None, _placed(error, index), checked.rows)
-    some = found if checked.rows else None
-    return Reply(index, some, None, checked.rows, checked.others, task.columns.form, checked.positive)
+        return Reply(index, None, _placed(error, index), reader.rows)
+    some = found if reader.rows else None
+    return Reply(index, some, None, reader.rows, tuple(reader.others), task.columns.form, reader.positive)
 
 
 def _placed(error: SafecalError, index: int) -> SafecalError:

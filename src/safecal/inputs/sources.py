@@ -1,11 +1,13 @@
-"""Files of predictions, a batch of columns at a time. Polars reads them; ``.npz`` is NumPy's own."""
+"""Files of predictions, a batch of columns at a time: by Polars, or without it CSV, JSON Lines and .npz."""
 
+import csv
+import importlib.util
 import os
 import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -13,8 +15,10 @@ import numpy as np
 
 from .._types import AnyArray
 from ..errors import FileError, MissingExtraError
+from . import text_files
+from .reader import Rows
 
-__all__ = ["BATCH", "Source", "open_source", "polars"]
+__all__ = ["BATCH", "Source", "open_source", "polars", "polars_is_there"]
 
 BATCH = 1 << 19  # rows
 
@@ -23,18 +27,22 @@ _SUFFIXES = {
     ".ndjson": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npz": "npz",
 }  # fmt: skip
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "npz"}
+_FORMAT_NAMES = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON Lines", "parquet": "Parquet", "arrow": "Arrow"}
 _FORMATS = "CSV, TSV, Parquet, JSON Lines, Arrow or .npz"
 
-Columns = Mapping[str, Any]  # name -> polars.Series or ndarray
+
+def polars_is_there() -> bool:
+    """Tell whether Polars is installed."""
+    return importlib.util.find_spec("polars") is not None
 
 
-def polars() -> Any:
+def polars(what: str = "such files are read") -> Any:
     """Import Polars, or say what to install."""
     try:
         import polars as pl
     except ImportError as error:
         raise MissingExtraError(
-            'the command line reads files with Polars, which is not installed.\n\nHint: pip install "safecal[cli]"'
+            f'{what} with Polars, which is not installed.\n\nHint: pip install "safecal[cli]"'
         ) from error
     return pl
 
@@ -48,7 +56,7 @@ class Source(ABC):
         self.once = once  # whether it came through a pipe
 
     @abstractmethod
-    def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+    def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows of some columns, from the first."""
 
     @abstractmethod
@@ -70,7 +78,7 @@ class _FrameSource(Source):
         super().__init__(name, columns, once)
 
     def _opened(self, name: str) -> Any:
-        pl = polars()
+        pl = polars(f"{_FORMAT_NAMES[self.kind]} files are read")
         with _clear(name):
             if self.kind in ("csv", "tsv"):
                 # Columns stay text until they are chosen: then every value that is no number has a row.
@@ -80,7 +88,7 @@ class _FrameSource(Source):
                 return pl.scan_ndjson(self.path, infer_schema_length=None)
             return pl.scan_parquet(self.path, glob=False) if self.kind == "parquet" else pl.scan_ipc(self.path)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+    def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
         with _clear(self.name):
             for frame in self._frame.select(list(dict.fromkeys(columns))).collect_batches(chunk_size=BATCH):
                 for part in frame.iter_slices(BATCH):
@@ -96,6 +104,35 @@ class _FrameSource(Source):
     def frame(self) -> Any:
         with _clear(self.name):
             return self._frame.collect()
+
+
+@final
+class _TextSource(Source):
+    """CSV, TSV or JSON Lines, without Polars."""
+
+    def __init__(self, name: str, path: str, kind: str, once: bool) -> None:
+        self.path, self.kind = path, kind
+        self._separator = "\t" if kind == "tsv" else ","
+        with _clear(name):
+            if kind == "jsonl":
+                columns = text_files.json_header(path, name)
+            else:
+                columns = text_files.csv_header(path, name, self._separator)
+        super().__init__(name, columns, once)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
+        wanted = list(dict.fromkeys(columns))
+        with _clear(self.name):
+            if self.kind == "jsonl":
+                yield from text_files.json_rows(self.path, self.name, wanted)
+            else:
+                yield from text_files.csv_rows(self.path, self.name, self._separator, wanted)
+
+    def rows(self) -> int | None:
+        return None
+
+    def frame(self) -> Any:
+        return polars("rows are written")
 
 
 @final
@@ -117,7 +154,7 @@ class _ArchiveSource(Source):
         self.size = lengths.pop()
         super().__init__(name, list(self.arrays), once)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+    def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
         for start in range(0, self.size, BATCH):
             yield {name: self.arrays[name][start : start + BATCH] for name in columns}
 
@@ -128,7 +165,7 @@ class _ArchiveSource(Source):
         columns: dict[str, AnyArray] = {}
         for name, array in self.arrays.items():
             columns |= {name: array} if array.ndim == 1 else {f"{name}_{k}": array[:, k] for k in range(array.shape[1])}
-        return polars().DataFrame(columns)
+        return polars("rows are written").DataFrame(columns)
 
 
 def open_source(path: str, kind: str | None) -> Source:
@@ -146,6 +183,8 @@ def open_source(path: str, kind: str | None) -> Source:
         return _ArchiveSource(name, path, once)
     if kind in ("csv", "tsv", "jsonl"):
         _must_be_text(path, name, kind)
+        if not polars_is_there():
+            return _TextSource(name, path, kind, once)
     return _FrameSource(name, path, kind, once)
 
 
@@ -225,5 +264,7 @@ class _clear:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if error is not None and (type(error).__module__.startswith("polars") or isinstance(error, UnicodeError)):
+        if error is None:
+            return
+        if type(error).__module__.startswith("polars") or isinstance(error, UnicodeError | csv.Error | EOFError):
             raise FileError(f"{self.name} cannot be read: {_first_line(error)}.") from error

@@ -1,20 +1,15 @@
-"""Frames of any library as streams of Arrow tables, a bounded number of values at a time."""
+"""Frames of any library as streams of Arrow tables, a bounded number of values at a time; and those as rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .._checks.message import fail
 from ..errors import DtypeError
-from .columns import pyarrow
+from .column import library, pyarrow
 
-__all__ = ["VALUES", "cut", "from_pandas", "library", "once", "tables", "width"]
+__all__ = ["VALUES", "cut", "from_pandas", "once", "rows_of", "tables", "width"]
 
 VALUES = 1 << 19  # in the widest column, or of all classes, that are worked on at once
-
-
-def library(frame: Any) -> str:
-    """Return the name of the library that a frame belongs to."""
-    return type(frame).__module__.partition(".")[0]
 
 
 def once(frame: Any) -> bool:
@@ -147,3 +142,9 @@ def cut(stream: Iterable[Any], values: Sequence[str], most: int = 0) -> Iterator
             held, rows = ([whole.slice(rows - rest)] if rest else []), rest
     if held:
         yield pa.concat_tables(held, promote_options="permissive")
+
+
+def rows_of(stream: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield some columns of each table, as the reader takes them."""
+    for table in stream:
+        yield {name: table.column(name) for name in names}

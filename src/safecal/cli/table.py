@@ -1,0 +1,143 @@
+"""The file that a command is about: which columns the options mean, and its rows in checked batches."""
+
+import argparse
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, TypedDict, Unpack, final
+
+from ..errors import FileError, FormError, InputError
+from ..inputs.batch import Batch, join_batches
+from ..inputs.columns import Columns, Unclear, find_columns, near_names
+from ..inputs.reader import Reader, Rows
+from ..inputs.sources import Source, open_source
+from ..inputs.words import SHELL, about_columns
+from .terminal import Progress
+
+__all__ = ["TableFile", "chosen_columns"]
+
+
+class ColumnOptions(TypedDict, total=False):
+    """What a command may say of columns beside outcomes and predictions: the fields of `Columns`."""
+
+    by: tuple[str, ...]
+    cluster: str | None
+    sample_weight: str | None
+    pos_label: Any
+    labels: tuple[Any, ...] | None
+    clip: float | None
+    drop_missing: bool
+
+
+@final
+class TableFile:
+    """A file of predictions; it can be read as often as it is asked to.
+
+    Attributes
+    ----------
+    source : Source
+        The file.
+    columns : Columns
+        What the options mean.
+    reader : Reader
+        The last one at work: how many rows it read, and how many it left out.
+    """
+
+    def __init__(self, source: Source, columns: Columns) -> None:
+        self.source, self.columns = source, columns
+        self.reader = Reader(columns)
+
+    @classmethod
+    def opened(
+        cls,
+        file: str,
+        options: argparse.Namespace,
+        prob: Sequence[str] | None,
+        logits: Sequence[str] | None,
+        *,
+        outcome: bool = True,
+    ) -> "TableFile":
+        """Open a file; ``prob`` and ``logits`` stand for the options of these names."""
+        source = open_source(file, options.format)
+        columns = chosen_columns(
+            source,
+            options.command,
+            y=options.y,
+            prob=prob,
+            logits=logits,
+            outcome=outcome,
+            by=tuple(getattr(options, "by", None) or ()),
+            cluster=options.cluster,
+            sample_weight=options.weight,
+            pos_label=options.pos_label,
+            labels=None if options.label is None else tuple(options.label),
+            clip=options.clip,
+            drop_missing=options.drop_missing,
+        )
+        return cls(source, columns)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the batches, from the first row."""
+        self.reader = reader = Reader(self.columns)
+        try:
+            with Progress(self.source.rows()) as progress:
+                yield from reader.batches(self._counted(progress))
+            if reader.rows == 0:
+                raise FileError(f"{self.source.name} has columns and no rows.")
+            if reader.rows == reader.dropped:
+                raise FileError(f"every row of {self.source.name} has missing values; nothing is left.")
+            reader.finish()
+        except InputError as error:
+            raise about_columns(error, self.columns, SHELL) from error
+
+    def whole(self) -> Batch:
+        """Return all rows."""
+        return join_batches(list(self.batches()))
+
+    def _counted(self, progress: Progress) -> Iterator[Rows]:
+        for rows in self.source.batches(self.columns.names):
+            progress.add(len(next(iter(rows.values()))))
+            yield rows
+
+
+def chosen_columns(
+    source: Source,
+    command: str,
+    *,
+    y: str | None = None,
+    prob: Sequence[str] | None = None,
+    logits: Sequence[str] | None = None,
+    outcome: bool = True,
+    **more: Unpack[ColumnOptions],
+) -> Columns:
+    """Return which column is what, by the options, or by name where only one reading is possible."""
+    try:
+        happened, values, form = find_columns(source.columns, y, prob, logits, outcome=outcome)
+    except Unclear as unclear:
+        raise _unclear(source, command, y, unclear) from None
+    found = Columns(happened, values, form, **more)
+    missing = next((name for name in found.names if name not in source.columns), None)
+    if missing is not None:
+        hint = near_names(missing, source.columns, 20)
+        raise FormError(f"{source.name} has no column {missing!r}.\n\nHint: {hint}")
+    return found
+
+
+def _unclear(source: Source, command: str, given: str | None, unclear: Unclear) -> FormError:
+    found, what = unclear.candidates, unclear.what
+    text = f"which column of {source.name} is {what}? "
+    text += f"{', '.join(map(repr, found))} could be." if found else "None has a name that says so."
+    shown = ", ".join(map(repr, source.columns[:20]))
+    more = len(source.columns) - 20
+    y, value, option = given or "COLUMN", "COLUMN", "--prob"
+    if what != "what happened":
+        value = found[0] if found else value
+        pair = next((c for c in source.columns if f"{c}_outcome" in source.columns), None)
+        if pair is not None:
+            value, y = pair, given or f"{pair}_outcome"
+        else:
+            y = given or next((c for c in source.columns if c.lower() in ("y", "y_true", "label", "target")), y)
+        option = "--logits" if "logit" in value.lower() else option
+    file = "-" if source.once else shlex.quote(source.name)
+    line = f"safecal {command} {file} --y {shlex.quote(y)} {option} {shlex.quote(value)}"
+    listed = shown if more <= 0 else f"{shown} and {more} more"
+    return FormError(f"{text} Its columns are {listed}.\n\nHint: {line}")

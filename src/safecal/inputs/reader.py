@@ -1,0 +1,297 @@
+"""Columns of a table become batches of checked predictions; what no batch can see alone is checked across them."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+
+from .._checks.classes import never_occurs
+from .._checks.columns import weights
+from .._checks.message import Complaint, fail, phrase, show
+from .._checks.spelling import spelled_labels
+from .._types import AnyArray, BoolArray
+from ..errors import InputError, LabelError, MissingValueError, ShapeError
+from ..families.classifier import classifier
+from ..families.gaussian import gaussian
+from ..families.predictions import Predictions
+from .batch import Batch
+from .column import Column, keys, labels, numbers
+from .columns import Columns
+
+__all__ = ["Reader", "Rows", "alike", "prediction_values", "refuse_labels", "worded"]
+
+Rows = Mapping[str, Any]  # name -> a column of some rows: of NumPy, Polars or PyArrow
+
+
+@final
+class Reader:
+    """Reads some columns of a stream of rows as batches.
+
+    A missing outcome, prediction, weight or cluster is refused, or left out where ``columns.drop_missing`` says so; a
+    missing group is a group of its own. Weights of a batch may all be zero, since other rows may follow. Where rows are
+    refused, the rest of the stream is read to count how many are.
+
+    Parameters
+    ----------
+    columns : Columns
+        What is where.
+    positive : bool, default False
+        Whether the positive label has been met before these rows.
+    others : iterable
+        The labels that were met beside it.
+
+    Attributes
+    ----------
+    rows, dropped : int
+        How many rows were read so far, and how many of them were left out.
+    first_dropped : int or None
+        The first of those.
+    positive : bool
+        Whether ``pos_label`` was met.
+    others : dict
+        The labels that were met beside it, as they are typed, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safecal.inputs.columns import Columns
+    >>> from safecal.inputs.reader import Reader
+    >>> rows = {"outcome": np.array([1, 0]), "p": np.array([0.9, 0.4])}
+    >>> reader = Reader(Columns("outcome", ("p",), "y_prob"))
+    >>> [batch.predictions.ecd for batch in reader.batches([rows])]
+    [-0.1909...]
+    """
+
+    def __init__(self, columns: Columns, *, positive: bool = False, others: Iterable[Any] = ()) -> None:
+        self.columns = columns
+        self.rows = self.dropped = 0
+        self.first_dropped: int | None = None
+        self.positive = positive
+        self.others: dict[Any, None] = dict.fromkeys(others)
+        self._width: int | None = None
+        named = [name for name in (columns.pos_label, *(columns.labels or ())) if isinstance(name, str)]
+        self._words = bool(named) and spelled_labels(np.array(named)) is None  # then no label is a number
+        self._kind: str | None = None
+
+    def batches(self, stream: Iterable[Rows]) -> Iterator[Batch]:
+        """Yield the rows of a stream, batch by batch; those without any row that is kept are skipped."""
+        source = iter(stream)
+        try:
+            for rows in source:
+                size = _size(rows)
+                if size == 0:
+                    continue
+                try:
+                    found = self.batch(rows)
+                except InputError as error:
+                    raise self._counted(error, size, source) from error
+                self.rows += size
+                if found is not None:
+                    yield found
+        finally:
+            close = getattr(source, "close", None)
+            if close is not None:  # a database waits for it
+                close()
+
+    def batch(self, rows: Rows, *, whole: bool = False) -> Batch | None:
+        """Check some rows; None where all of them are left out.
+
+        ``whole`` tells that no other rows follow, so that the positive label must occur in these.
+        """
+        columns = self.columns
+        size = _size(rows)
+        outcome = self._outcome(rows)
+        values = prediction_values(rows, columns)
+        spread = None if columns.spread is None else numbers(rows[columns.spread[1]], columns.spread[1])
+        weight = None if columns.sample_weight is None else numbers(rows[columns.sample_weight], columns.sample_weight)
+        cluster = None if columns.cluster is None else keys(rows[columns.cluster], columns.cluster)
+        used = {
+            columns.y_true: outcome, columns.values[0]: values, columns.spread and columns.spread[1]: spread,
+            columns.sample_weight: weight, columns.cluster: cluster,
+        }  # fmt: skip
+        kept = self._kept({str(name): column for name, column in used.items() if column is not None}, size)
+        if kept is not None and not kept.any():
+            return None
+        part: Any = slice(None) if kept is None else kept
+        predictions = self._predictions(outcome, values, spread, part, whole)
+        w = None if weight is None else weight.values[part]
+        if w is not None and w.any():
+            w = weights(w, predictions.n, predictions.outcome)
+        by = {name: keys(rows[name], name).values[part] for name in columns.by} or None
+        return Batch(predictions, w, by, None if cluster is None else cluster.values[part])
+
+    def finish(self) -> None:
+        """Refuse a positive label that was met in no row of all."""
+        if self.rows > self.dropped:
+            refuse_labels(self.columns, self.positive, self.others)
+
+    def _outcome(self, rows: Rows) -> Column | None:
+        columns = self.columns
+        if columns.y_true is None:
+            return None
+        if columns.form == "gaussian":
+            return numbers(rows[columns.y_true], columns.y_true)
+        found = labels(rows[columns.y_true], columns.y_true, words=self._words)
+        kind = "words" if found.values.dtype.kind in "UO" else "numbers"
+        if found.missing is not None and found.missing.all():
+            return found
+        if self._kind is not None and self._kind != kind:
+            raise fail(LabelError, columns.y_true, "must hold either numbers or words", got="both, in different rows")
+        self._kind = kind
+        return found
+
+    def _kept(self, used: Mapping[str, Column], size: int) -> BoolArray | None:
+        """Return which rows have no missing value; None where all have none."""
+        holes = [column.missing for column in used.values() if column.missing is not None]
+        if not holes:
+            return None
+        missing: BoolArray = np.logical_or.reduce(holes)
+        if not missing.any():
+            return None
+        first = int(missing.argmax())
+        if not self.columns.drop_missing:
+            name = next(name for name, c in used.items() if c.missing is not None and c.missing[first])
+            raise fail(
+                MissingValueError, name, "must not hold missing values", got="none", place=f"row {first}",
+                count=(int(missing.sum()), size), hint=phrase("drop"),
+            )  # fmt: skip
+        self.dropped += int(missing.sum())
+        self.first_dropped = self.rows + first if self.first_dropped is None else self.first_dropped
+        return ~missing
+
+    def _predictions(
+        self, outcome: Column | None, values: Column, spread: Column | None, part: Any, whole: bool
+    ) -> Predictions:
+        columns = self.columns
+        assert outcome is not None
+        y, v = outcome.values[part], values.values[part]
+        if columns.form == "gaussian":
+            assert columns.spread is not None
+            assert spread is not None
+            given: dict[str, Any] = {columns.spread[0]: spread.values[part]}
+            return gaussian(y, v, **given)
+        self._look_across(y, v)
+        given = {columns.form: v}
+        names = None if columns.labels is None else _alike_typed(columns.labels, y)
+        if names is None and v.ndim == 2 and y.dtype.kind in "UO":
+            names = self._classes(y)
+        return classifier(
+            y, **given, pos_label=self._positive(y), labels=names, clip=columns.clip, whole=whole
+        )  # fmt: skip
+
+    def _positive(self, y: AnyArray) -> Any:
+        """Return the positive label as the column has it, and remember which labels occur."""
+        wanted = self.columns.pos_label
+        if wanted is None:
+            return None
+        if y.dtype.kind == "b" and isinstance(wanted, str):
+            wanted = {"true": True, "false": False, "1": True, "0": False}.get(wanted.lower(), wanted)
+        else:
+            wanted = _alike_typed((wanted,), y)[0]
+        found = np.asarray(y == wanted)
+        self.positive = self.positive or bool(found.any())
+        self.others |= dict.fromkeys(np.unique(y[~found]).tolist() if found.shape == y.shape else np.unique(y).tolist())
+        if self.positive:
+            refuse_labels(self.columns, True, self.others)
+        return wanted
+
+    def _classes(self, y: AnyArray) -> list[str] | None:
+        """Name the classes after their columns, less what all of them begin with; None where that names not all."""
+        names = list(self.columns.values)
+        common = _common_start(names)
+        seen = set(np.unique(y).tolist())
+        for found in ([name[len(common) :] for name in names], names):
+            if seen <= set(found) and len(set(found)) == len(found):
+                return found
+        return None
+
+    def _look_across(self, y: AnyArray, values: AnyArray) -> None:
+        if values.ndim != 2:
+            return
+        self._width = self._width or values.shape[1]
+        if values.shape[1] != self._width:
+            rule = f"must hold lists of one length, {self._width}"
+            raise fail(ShapeError, self.columns.form, rule, got=f"{values.shape[1]}", place="row 0")
+
+    def _counted(self, error: InputError, size: int, rest: Iterator[Rows]) -> InputError:
+        """Name the row of the stream, and count all rows that break the same rule."""
+        complaint: Complaint | None = error.complaint
+        if complaint is None or complaint.place is None:
+            return error
+        place = re.sub(r"row (\d+)", lambda m: f"row {int(m[1]) + self.rows}", complaint.place)
+        if complaint.count is None:
+            return worded(error, replace(complaint, place=place))
+        bad, total = complaint.count[0], self.rows + size
+        for rows in rest:
+            here = _size(rows)
+            total += here
+            try:
+                if here:
+                    self.batch(rows)
+            except InputError as another:
+                said = another.complaint
+                bad += said.count[0] if said is not None and said.count is not None and alike(said, complaint) else 0
+        self.rows = total
+        return worded(error, replace(complaint, place=place, count=(bad, total)))
+
+
+def prediction_values(rows: Rows, columns: Columns) -> Column:
+    """Return one column, or a matrix of several or of lists."""
+    found = [numbers(rows[name], name) for name in columns.values]
+    if len(found) == 1:
+        return found[0]
+    for name, column in zip(columns.values, found, strict=True):
+        if column.values.ndim != 1:
+            hint = "a column of lists holds every class: give it alone."
+            raise fail(ShapeError, name, "must be a number", got="a list", hint=hint)
+    matrix = np.empty((len(found[0].values), len(found)), dtype=np.result_type(*(c.values for c in found)))
+    for k, column in enumerate(found):
+        matrix[:, k] = column.values
+    holes = [c.missing for c in found if c.missing is not None]
+    return Column(matrix, np.logical_or.reduce(holes) if holes else None)
+
+
+def _size(rows: Rows) -> int:
+    return len(next(iter(rows.values())))
+
+
+def _alike_typed(names: tuple[Any, ...], y: AnyArray) -> list[Any]:
+    """Return labels that were typed as text as numbers, where the column holds numbers and all of them are some."""
+    if y.dtype.kind in "iuf" and all(isinstance(name, str) for name in names):
+        found = spelled_labels(np.array(names))
+        return list(names) if found is None else found.tolist()
+    return list(names)
+
+
+def _common_start(names: list[str]) -> str:
+    first, last = min(names), max(names)
+    size = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[:size]
+
+
+def refuse_labels(columns: Columns, positive: bool, others: Collection[Any]) -> None:
+    """Refuse a third label, and a positive one that was met in no row of all."""
+    if columns.pos_label is None:
+        return
+    if not positive:
+        raise never_occurs(columns.pos_label, list(map(show, others)))
+    if len(others) > 1:
+        shown = ", ".join(map(show, list(others)[:5]))
+        raise fail(
+            LabelError, "y_true", phrase("one other label", label=show(columns.pos_label)),
+            got=f"{len(others)} others: {shown}", hint=phrase("a column a class"),
+        )  # fmt: skip
+
+
+def alike(a: Complaint, b: Complaint) -> bool:
+    """Tell whether two complaints are about the same rule."""
+    return (a.argument, a.rule) == (b.argument, b.rule)
+
+
+def worded(error: InputError, complaint: Complaint) -> InputError:
+    """Return the error with another complaint."""
+    found = type(error)(str(complaint))
+    found.complaint = complaint
+    return found

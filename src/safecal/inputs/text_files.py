@@ -1,0 +1,126 @@
+"""CSV, TSV and JSON Lines, read with Python's own library, some thousand rows at a time: nothing need be installed."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from .._types import AnyArray
+from ..errors import FileError
+
+__all__ = ["ROWS", "csv_header", "csv_rows", "json_header", "json_rows"]
+
+ROWS = 1 << 16  # at a time
+_LONGEST = 1 << 27  # characters of a field
+
+_OPENERS: dict[bytes, Callable[[str], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+
+
+def _opened(path: str, name: str) -> IO[str]:
+    """Open text, unpacked where its first bytes say that it is packed."""
+    with open(path, "rb") as file:
+        head = file.read(6)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        hint = 'pip install "safecal[cli]", or unpack it first: `unzstd FILE`.'
+        raise FileError(f"{name} is packed with zstd, which only Polars unpacks.\n\nHint: {hint}")
+    opener = next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None)
+    binary = open(path, "rb") if opener is None else opener(path)  # noqa: SIM115  (closed by who reads it)
+    return io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+
+
+def csv_header(path: str, name: str, separator: str) -> list[str]:
+    """Return the names of the columns."""
+    with _opened(path, name) as file:
+        for row in csv.reader(file, delimiter=separator):
+            if row:
+                return row
+    raise FileError(f"{name} is empty.")
+
+
+def csv_rows(
+    path: str, name: str, separator: str, columns: Sequence[str], size: int = ROWS
+) -> Iterator[dict[str, Any]]:
+    """Yield some columns as text; an empty field is missing."""
+    csv.field_size_limit(_LONGEST)
+    with _opened(path, name) as file:
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        header = next(row for row in reader if row)
+        places = [header.index(column) for column in columns]
+        held: list[list[str]] = []
+        for row in reader:
+            if not row:
+                continue
+            if len(row) > len(header):
+                raise FileError(
+                    f"{name} has {len(row)} fields in line {reader.line_num}, and {len(header)} columns in its header."
+                )
+            held.append(row + [""] * (len(header) - len(row)))
+            if len(held) >= size:
+                yield _text_columns(held, places, columns)
+                held = []
+        if held:
+            yield _text_columns(held, places, columns)
+
+
+def _text_columns(rows: list[list[str]], places: list[int], columns: Sequence[str]) -> dict[str, AnyArray]:
+    return {
+        column: np.array([row[place] or None for row in rows], dtype=object)
+        for column, place in zip(columns, places, strict=True)
+    }
+
+
+def json_header(path: str, name: str) -> list[str]:
+    """Return the names of the columns: the keys of all rows, in their order."""
+    names: dict[str, None] = {}
+    for row in _objects(path, name):
+        names |= dict.fromkeys(row)
+    return list(names)
+
+
+def json_rows(path: str, name: str, columns: Sequence[str], size: int = ROWS) -> Iterator[dict[str, Any]]:
+    """Yield some columns; a key that a row lacks is missing there."""
+    held: list[dict[str, Any]] = []
+    for row in _objects(path, name):
+        held.append(row)
+        if len(held) >= size:
+            yield {column: _json_column([row.get(column) for row in held]) for column in columns}
+            held = []
+    if held:
+        yield {column: _json_column([row.get(column) for row in held]) for column in columns}
+
+
+def _objects(path: str, name: str) -> Iterator[dict[str, Any]]:
+    with _opened(path, name) as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise FileError(f"{name} cannot be read: line {number} is not JSON.") from error
+            if not isinstance(row, dict):
+                raise FileError(f"{name} cannot be read: line {number} is not a JSON object.")
+            yield row
+
+
+def _json_column(values: list[Any]) -> AnyArray:
+    """Return numbers, truths and lists as NumPy has them; anything else as objects."""
+    kinds = {type(value) for value in values}
+    if kinds <= {int, float} or kinds == {bool}:
+        try:
+            return np.array(values)
+        except OverflowError:  # whole numbers beyond 64 bits
+            return np.array([str(value) for value in values], dtype=object)
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
