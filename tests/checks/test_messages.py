@@ -722,7 +722,7 @@ CASES: list[Case] = [
     # dtypes
     (
         "text as probabilities",
-        lambda: safecal.evaluate(Y, ["0.2", "0.7", "0.9", "0.6"]),
+        lambda: safecal.evaluate(Y, ["low", "0.7", "0.9", "0.6"]),
         DtypeError,
         (
             "`y_prob` must be real numbers of at most 64 bits; got dtype <U3.\n\n"

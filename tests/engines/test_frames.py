@@ -320,7 +320,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], int]] = [
     ("no weight", {"w": [0.0] * 5}, {"sample_weight": "w"}, WeightError, 0),
     ("no cluster", {"c": ["a", None, "b"]}, {"cluster": "c"}, MissingValueError, 1),
     ("one cluster", {"c": ["a"] * 5}, {"cluster": "c"}, ShapeError, 0),
-    ("text values", {"p": ["0.5"] * 5}, {}, DtypeError, 0),
+    ("text values", {"p": ["high"] * 5}, {}, DtypeError, 0),
     ("infinite state", {"p": [float("inf")]}, {"form": "gaussian"}, RangeError, 1),
     ("no state", {"y": [None, 0.5]}, {"form": "gaussian"}, MissingValueError, 1),
     ("no spread", {"w": [0.0, -1.0]}, {"form": "gaussian"}, RangeError, 2),
@@ -363,6 +363,8 @@ def test_bad_rows_are_refused_alike(asked: Callable[[Any], Any], bad: str) -> No
         express(nw.from_native(asked(table)).lazy(), columns).evaluate(None, None, "uniform", LIMITS)
     a, b = core.value.complaint, found.value.complaint  # type: ignore[attr-defined]
     assert type(found.value) is type(core.value)
+    if error is MissingValueError:
+        assert a.argument in columns.names
     assert (a.argument, a.rule) == (b.argument, b.rule)
     if error is not DtypeError:
         assert a.hint == b.hint

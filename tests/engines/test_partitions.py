@@ -17,7 +17,7 @@ import pytest
 import safecal
 from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
 from safecal import tally as tally_module
-from safecal.engines import arrow, batches
+from safecal.inputs import arrow, batches
 from safecal.engines.partitions import front, workers
 from safecal.engines.partitions.front import evaluate_partitions, fetch
 from safecal.engines.partitions.workers import Reply, Task, merge, pack, unpack, work

@@ -54,7 +54,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     "tabs": (lambda f: _file(f, "y\tp\n1\t0.9\n"), [], "`--format tsv`"),
     "ragged": (lambda f: _file(f, "y,p\n1,0.9\n0,0.2,7,8\n"), [], "rows.csv cannot be read"),
     "missing column": (lambda f: _file(f, ROWS), ["--prob", "q"], "has no column 'q'"),
-    "other case": (lambda f: _file(f, ROWS), ["--prob", "P"], "Did you mean 'p'?"),
+    "other case": (lambda f: _file(f, ROWS), ["--prob", "P"], "did you mean 'p'?"),
     "no known names": (lambda f: _file(f, "a,b\n1,0.9\n"), [], "safecal evaluate"),
     "two readings": (lambda f: _file(f, "y,p,logit\n1,0.9,2.2\n"), [], "'p', 'logit' could be"),
     "two outcomes": (lambda f: _file(f, "y,label,p\n1,1,0.9\n"), [], "'y', 'label' could be"),
@@ -87,34 +87,39 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     ),
     "one class of words": (lambda f: _file(f, "y,p\nyes,0.9\nyes,0.2\n"), [], "for example `--pos-label yes`"),
     "a label that never occurs": (
-        lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\n"), ["--pos-label", "Yes"], "never occurs in column 'y'"
+        lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\n"), ["--pos-label", "Yes"],
+        "got 'Yes', which never occurs.\n\nHint: the labels that occur: 'no', 'yes'. Is it spelled as in the file?"
     ),
     "three labels": (
-        lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\nmaybe,0.5\n"), ["--pos-label", "yes"], "must hold two labels"
+        lambda f: _file(f, "y,p\nyes,0.9\nno,0.2\nmaybe,0.5\n"), ["--pos-label", "yes"],
+        "must hold the label of `--pos-label` ('yes') and at most one other; got 2 others: 'maybe', 'no'"
     ),
     "labels of another class": (
-        lambda f: _file(f, "y,p_a,p_b\na,0.9,0.1\nc,0.2,0.8\n"), ["--prob", "p_a", "--prob", "p_b"], "which is which?"
+        lambda f: _file(f, "y,p_a,p_b\na,0.9,0.1\nc,0.2,0.8\n"), ["--prob", "p_a", "--prob", "p_b"],
+        "name the classes in the order of their columns, with one `--label` for each"
     ),
     "a class that has no column": (
         lambda f: _file(f, "y,a,b\n0,0.9,0.1\n2,0.2,0.8\n"), ["--prob", "a", "--prob", "b"],
-        "must be a class number from 0 to 1; got 2.0 at row 1",
+        "must be a class number from 0 to 1; got 2 at row 1",
     ),
     "rounded rows": (
         lambda f: _file(f, "y,a,b,c\n0,0.33,0.33,0.33\n1,0.0,0.5,0.5\n"),
         ["--prob", "a", "--prob", "b", "--prob", "c"],
-        "these look rounded to 2 decimals: divide each row by its sum, with `--clip 0.005`, because a rounded 0",
+        "these look rounded to 2 decimals: divide each row by its sum, and give `--clip 0.005`, because a rounded 0",
     ),
     "rows in float16": (
         lambda f: _npz(f, y=[0], p=np.array([[0.25, 0.25, 0.25, 0.255]], dtype=np.float16)),
         ["--y", "y", "--prob", "p"],
-        "name the column with `--logits`, or divide each row by its sum in float32",
+        "store logits, or divide each row by its sum in float32",
     ),
     "rows that do not sum to one": (
         lambda f: _file(f, "y,a,b\n0,0.9,0.2\n"), ["--prob", "a", "--prob", "b"], "divide each row by its sum"
     ),
     "ties": (lambda f: _file(f, "y,p\n0.5,0.9\n1,0.3\n"), [], "a tie or a share is not an outcome"),
     "both forms": (lambda f: _file(f, ROWS), ["--prob", "p", "--logits", "p"], "two forms of one prediction"),
-    "label for one column": (lambda f: _file(f, ROWS), ["--label", "a"], "with one, `--pos-label` names its class"),
+    "label for one column": (
+        lambda f: _file(f, ROWS), ["--label", "a"], "`--label` names the classes of several columns; got one column."
+    ),
     "negative weights": (
         lambda f: _file(f, "y,p,w\n1,0.9,1\n0,0.2,-1\n"), ["--weight", "w"],
         "`w` must not be negative; got -1.0 at row 1",
@@ -165,18 +170,20 @@ def test_the_row_of_an_error_is_that_of_the_file(
     monkeypatch.setattr("safecal.inputs.sources.BATCH", 10)
     path = _file(tmp_path, "y,p\n" + "1,0.9\n" * 25 + "1,1.7\n")
     said = safecal("evaluate", path)
-    assert "`p` must lie in [0, 1]; got 1.7 at row 25, counting from 0; 1 of the rows 20 to 25." in said.err
+    assert "`p` must lie in [0, 1]; got 1.7 at row 25, counting from 0 (1 of 26 rows)." in said.err
     path = _file(tmp_path, "y,p\n" + "1,0.9\n" * 25 + "yes,0.7\n")
-    assert "numbers in some rows and words in others" in safecal("evaluate", path).err
+    assert "`y` must hold either numbers or words; got both" in safecal("evaluate", path).err
 
 
-def test_without_polars_it_says_what_to_install(
+def test_without_polars_parquet_says_what_to_install(
     tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"y": [1], "p": [0.9]}).write_parquet(path)
     monkeypatch.setitem(sys.modules, "polars", None)
-    said = safecal("evaluate", _file(tmp_path, ROWS))
+    said = safecal("evaluate", path)
     assert said.status == 2
-    assert 'pip install "safecal[cli]"' in said.err
+    assert 'Parquet files are read with Polars, which is not installed.\n\nHint: pip install "safecal[cli]"' in said.err
 
 
 def test_without_matplotlib_it_says_what_to_install(

@@ -197,7 +197,7 @@ def test_classes_named_one_by_one(tmp_path: Path, safecal: Safecal) -> None:
     frame = pl.DataFrame({"a": PROBS[:, 0], "b": PROBS[:, 1], "c": PROBS[:, 2], "kind": np.array(CLASSES)[KIND]})
     path = _write(tmp_path, "csv", frame)
     columns = ["--prob", "a", "--prob", "b", "--prob", "c"]
-    assert "which is which?" in safecal("evaluate", path, "--y", "kind", *columns).err
+    assert "with one `--label` for each" in safecal("evaluate", path, "--y", "kind", *columns).err
     named = [word for name in CLASSES for word in ("--label", name)]
     said = safecal("evaluate", path, "--y", "kind", *columns, *named, "--json")
     assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(KIND, PROBS)

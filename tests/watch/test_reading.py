@@ -316,7 +316,7 @@ def test_the_positive_label_may_be_late_and_the_other_stays_the_same(tmp_path: P
     assert watch.take("y,p\nyes,0.5\n", "b")
     assert watch.store.settings["seen"] is True
     assert watch.take("y,p\nmaybe,0.5\n", "c") is None
-    assert "must hold two labels; besides 'yes' it holds 'maybe', 'no'" in watch.told[0]
+    assert "at most one other; got 2 others: 'no', 'maybe'" in watch.told[0]
 
 
 GARBAGE = {

@@ -8,6 +8,7 @@ import numpy as np
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
 from ..errors import DtypeError, EmptyError, InputError, MissingValueError, ShapeError
 from .message import fail, phrase, show
+from .spelling import is_text, spelled_numbers
 
 __all__ = ["as_array", "as_numbers", "block", "from_torch", "is_missing", "not_empty", "place", "refuse", "slices"]
 
@@ -83,7 +84,10 @@ def _numeric_frame(value: Any) -> bool:
 
 
 def as_numbers(value: ArrayLike, name: str) -> AnyArray:
-    """Return a real array (float16 to float64 or integer); refuse whatever would need a guess or rounding."""
+    """Return a real array (float16 to float64 or integer), also of numbers that are written as text.
+
+    Whatever would need a guess or rounding is refused.
+    """
     array = as_array(value, name)
     if array.dtype.kind == "O" and _numeric_frame(value):
         array = value.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -91,6 +95,10 @@ def as_numbers(value: ArrayLike, name: str) -> AnyArray:
         return array
     if array.dtype.kind in "iu":
         return array
+    if is_text(array):
+        spelled = spelled_numbers(array)
+        if spelled is not None:
+            return spelled
     if array.dtype.kind == "O":
         flat = array.reshape(len(array), -1) if array.size else array.reshape(0, 1)
         missing = np.fromiter((any(map(is_missing, row)) for row in flat), dtype=bool, count=len(flat))

@@ -1,7 +1,7 @@
 """Labels, probabilities and logits."""
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..errors import (
 )
 from .arrays import as_array, as_numbers, block, is_missing, not_empty, refuse, slices
 from .message import fail, phrase, same_rows, show
+from .spelling import is_text, spelled_labels
 
 __all__ = [
     "binary_outcomes",
@@ -60,12 +61,12 @@ def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any 
         raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
     if values.ndim == 1 and labels is not None:
         hint = phrase("names of columns")
-        raise fail(OptionError, "labels", "names the columns of an (n, K) prediction", got=f"`{name}` of shape (n,)",
+        raise fail(OptionError, "labels", phrase("names columns"), got=phrase("a value a row", name=name),
                    hint=hint)  # fmt: skip
     if values.ndim == 2 and pos_label is not None:
         hint = phrase("one column")
-        raise fail(OptionError, "pos_label", "belongs to a prediction of shape (n,)",
-                   got=f"`{name}` of shape {values.shape}", hint=hint)  # fmt: skip
+        raise fail(OptionError, "pos_label", phrase("belongs to one"),
+                   got=phrase("a value a class", name=name, shape=values.shape), hint=hint)  # fmt: skip
     return values.ndim == 1
 
 
@@ -225,6 +226,8 @@ def _unexpected(labels: AnyArray, bad: BoolArray, rule: str, hint: str) -> Input
 def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = None, whole: bool = False) -> BoolArray:
     """Return True where the positive outcome happened; it must, where these are the ``whole`` rows."""
     labels = _label_column(y_true, n, reference)
+    if not isinstance(pos_label, str):
+        labels = _as_spelled(labels)
     if pos_label is not None:
         positive = _named_outcomes(labels, pos_label)
         if whole and not positive.any():
@@ -246,6 +249,12 @@ def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = N
             hint = phrase("a tie")
         raise _unexpected(labels, bad, "must be 0 or 1", hint)
     return positive
+
+
+def _as_spelled(labels: AnyArray) -> AnyArray:
+    """Return text as numbers, where every label is one; no name is compared with them."""
+    found = spelled_labels(labels) if is_text(labels) else None
+    return labels if found is None else found
 
 
 def _zeros_and_ones(labels: AnyArray) -> bool:
@@ -292,6 +301,8 @@ def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> 
 def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, labels: Labels | None = None) -> IndexArray:
     """Return the column index of the class that happened."""
     column = _label_column(y_true, n, reference)
+    if labels is None or not (isinstance(labels, Iterable) and any(isinstance(name, str) for name in labels)):
+        column = _as_spelled(column)
     if labels is not None:
         return _labelled_outcomes(column, classes, labels, reference)
     if column.dtype.kind in "USO" and not all(isinstance(v, int | np.integer) for v in column):

@@ -9,6 +9,10 @@ PYTHON = {
     "one of labels": "must be one of `labels` ({names})",
     "one other label": "must hold `pos_label` ({label}) and at most one other label",
     "a label that occurs": "must be one of the labels in `y_true`",
+    "names columns": "names the columns of an (n, K) prediction",
+    "a value a row": "`{name}` of shape (n,)",
+    "belongs to one": "belongs to a prediction of shape (n,)",
+    "a value a class": "`{name}` of shape {shape}",
     # hints
     "drop": "drop or fill those rows first: safecal drops nothing by itself.",
     "a form": "`y_prob` for probabilities, `logits=` for log-odds or unnormalised log-probabilities.",

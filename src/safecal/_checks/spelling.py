@@ -6,13 +6,14 @@ import numpy as np
 
 from .._types import AnyArray
 
-__all__ = ["LEADING_ZERO", "spelled_labels", "spelled_numbers"]
+__all__ = ["LEADING_ZERO", "is_text", "spelled_labels", "spelled_numbers"]
 
 # A code such as 007 is a name, not a number: read as one it could be another label's.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _MOST_WHOLE = 2**53  # beyond, floats fold neighbours together
 _SOME = 32
+TRUTHS = ("true", "false")
 
 
 def is_text(values: AnyArray) -> bool:
@@ -34,7 +35,7 @@ def spelled_numbers(text: AnyArray) -> AnyArray | None:
 
 
 def spelled_labels(text: AnyArray) -> AnyArray | None:
-    """Return text as whole numbers, or else as floats; None where some of it is no number, or begins with a 0 too many.
+    """Return text as truths, whole numbers or floats; None where it is words, or a number begins with a 0 too many.
 
     Examples
     --------
@@ -43,7 +44,8 @@ def spelled_labels(text: AnyArray) -> AnyArray | None:
     (array([0, 1]), None)
     """
     if spelled_numbers(text[:_SOME]) is None:  # words, as a rule
-        return None
+        lower = np.char.lower(text.astype(np.str_)) if text[0].lower() in TRUTHS else None
+        return np.asarray(lower == "true") if lower is not None and np.isin(lower, TRUTHS).all() else None
     distinct, inverse = np.unique(text.astype(np.str_), return_inverse=True)
     names = distinct.tolist()
     if any(re.match(LEADING_ZERO, name) or "_" in name for name in names):

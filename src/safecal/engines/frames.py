@@ -8,6 +8,7 @@ import numpy as np
 from .._checks.classes import class_shape, clip_value
 from .._checks.columns import whole_number
 from .._checks.message import fail, show
+from .._checks.spelling import spelled_labels
 from .._checks.states import one_spread
 from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
@@ -209,6 +210,19 @@ def _far(frame: Any) -> bool:
     return kind == "pyspark" or (kind == "ibis" and frame.get_backend().name not in _NEAR)
 
 
+def _says_itself(schema: Any, columns: Columns) -> bool:
+    """Tell whether the types of columns say what they are; text that may spell numbers is for the reader."""
+    nw = narwhals()
+    numbers = [columns.values[0], columns.spread and columns.spread[1], columns.sample_weight]
+    if any(name is not None and not schema[name].is_numeric() for name in numbers):
+        return False
+    kind = schema[columns.y_true]
+    if kind.is_numeric() or kind == nw.Boolean:
+        return not isinstance(columns.pos_label, str)
+    label = columns.pos_label
+    return isinstance(label, str) and spelled_labels(np.array([label])) is None
+
+
 def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
     """Return the lazy frame and its rows, where its engine can do the work; else None."""
     if len(columns.values) > 1 or not (_far(frame) or anyway):
@@ -218,7 +232,7 @@ def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
     if not isinstance(known, nw.DataFrame | nw.LazyFrame):
         return None, 0
     lazy = known.lazy()
-    if lazy.collect_schema()[columns.values[0]].is_nested():
+    if not _says_itself(lazy.collect_schema(), columns):
         return None, 0
     if columns.form != "gaussian":
         class_shape(np.zeros(1), columns.form, columns.pos_label, columns.labels)

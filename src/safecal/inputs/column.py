@@ -7,11 +7,11 @@ import numpy as np
 
 from .._checks.arrays import is_missing
 from .._checks.message import fail, show
-from .._checks.spelling import LEADING_ZERO, is_text, spelled_labels, spelled_numbers
+from .._checks.spelling import LEADING_ZERO, TRUTHS, is_text, spelled_labels, spelled_numbers
 from .._types import AnyArray, BoolArray
 from ..errors import DtypeError, InputError, MissingExtraError, ShapeError
 
-__all__ = ["Column", "keys", "labels", "library", "numbers", "pyarrow"]
+__all__ = ["Column", "keys", "labels", "library", "not_numbers", "numbers", "pyarrow"]
 
 
 _TRUTHS = {bool, np.bool_}
@@ -51,7 +51,7 @@ def numbers(raw: Any, name: str) -> Column:
     if (values.dtype.kind == "O" and all(_is_text_or_missing(value) for value in values)) or values.dtype.kind == "U":
         found = _from_text(found, name)
     elif values.dtype.kind not in "iuf":
-        raise _not_numbers(name, str(getattr(raw, "dtype", None) or getattr(raw, "type", values.dtype)))
+        raise not_numbers(name, str(getattr(raw, "dtype", None) or getattr(raw, "type", values.dtype)))
     return _with_nan(found)
 
 
@@ -147,7 +147,8 @@ def _no_number(name: str, value: Any, row: int, count: tuple[int, int]) -> Input
     )  # fmt: skip
 
 
-def _not_numbers(name: str, kind: str) -> InputError:
+def not_numbers(name: str, kind: str) -> InputError:
+    """Build the error for a column of another type."""
     hint = "is it the right column?"
     if kind.startswith(("list", "large_list", "fixed_size_list", "List", "Array")):
         hint = "a column of lists holds every class: give it alone."
@@ -166,13 +167,23 @@ def _matrix(flat: AnyArray, lengths: AnyArray, missing: BoolArray | None, name: 
             place=f"row {at}", count=(int(other.sum()), len(other)),
         )  # fmt: skip
     if flat.dtype.kind not in "iuf":
-        raise _not_numbers(name, f"list of {flat.dtype}")
+        raise not_numbers(name, f"list of {flat.dtype}")
     found = flat.reshape(-1, width)
     if missing is None:
         return Column(found)
     whole = np.full((len(lengths), width), np.nan)
     whole[here] = found
     return Column(whole, missing)
+
+
+def _no_empty_text(column: Column) -> Column:
+    """Count empty text among the missing values: in a CSV file it is what stands there."""
+    if column.values.dtype.kind not in "OU":
+        return column
+    empty = np.asarray(column.values == "")
+    if not empty.any():
+        return column
+    return Column(column.values, empty if column.missing is None else empty | column.missing)
 
 
 def _objects(values: list[Any]) -> AnyArray:
@@ -199,7 +210,7 @@ def _numpy(raw: Any, name: str) -> Column:
             plain = np.array(known.tolist())
             if plain.dtype.kind in "biuf":  # whole numbers of more than 64 bits stay what they are
                 return Column(_scattered(plain, missing, 0), missing)
-        return Column(values, missing)
+        return _no_empty_text(Column(values, missing))
     if values.dtype.kind in "mM":
         missing = np.isnat(values)
         return Column(values.astype(np.str_).astype(object), missing if missing.any() else None)
@@ -217,23 +228,27 @@ def _polars(raw: Any, name: str) -> Column:
     import polars as pl
 
     if kind.startswith("Decimal"):
-        raw = raw.cast(pl.Float64)
+        raw = raw.cast(pl.String).cast(pl.Float64)  # by way of text: each is the nearest float
     elif kind == "Null":
         return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
     elif not raw.dtype.is_numeric() and kind not in ("String", "Boolean"):
         raw = raw.cast(pl.String)
     if raw.dtype.is_numeric() and missing is not None:
         return Column(raw.fill_null(0).to_numpy(), missing)
-    values = raw.to_numpy()
-    return Column(values, missing)
+    if str(raw.dtype) == "Boolean" and missing is not None:
+        return Column(raw.fill_null(False).to_numpy(), missing)
+    return _no_empty_text(Column(raw.to_numpy(), missing))
 
 
 def _spelled_series(raw: Any) -> Any:
     """Return a text column as numbers, where every value is one."""
     import polars as pl
 
-    known = raw.str.strip_chars()
-    nulls = raw.null_count()
+    known = raw.replace("", None).str.strip_chars()
+    nulls = known.null_count()
+    lower = known.str.to_lowercase()
+    if len(known) and lower.drop_nulls().is_in(TRUTHS).all() and nulls < len(known):
+        return lower == "true"
     floats = known.cast(pl.Float64, strict=False)
     if floats.null_count() > nulls or known.str.contains(LEADING_ZERO).any():
         return raw
@@ -262,14 +277,14 @@ def _arrow(raw: Any, name: str) -> Column:
     if kind == "null":
         return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
     if kind.startswith("decimal"):
-        raw = raw.cast(pa.float64())
+        raw = raw.cast(pa.string()).cast(pa.float64())  # by way of text: each is the nearest float
     elif kind.startswith(("date", "time", "timestamp", "duration")):
         raw = raw.cast(pa.string())
     elif missing is not None and kind.startswith(("int", "uint")):
         raw = pc.fill_null(raw, 0)
     elif missing is not None and kind == "bool":
         raw = pc.fill_null(raw, False)
-    return Column(np.asarray(raw.to_numpy(zero_copy_only=False)), missing)
+    return _no_empty_text(Column(np.asarray(raw.to_numpy(zero_copy_only=False)), missing))
 
 
 _OF: dict[str, Callable[[Any, str], Column]] = {"numpy": _numpy, "polars": _polars, "pyarrow": _arrow}

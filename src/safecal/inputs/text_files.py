@@ -58,8 +58,6 @@ def csv_rows(
         places = [header.index(column) for column in columns]
         held: list[list[str]] = []
         for row in reader:
-            if not row:
-                continue
             if len(row) > len(header):
                 raise FileError(
                     f"{name} has {len(row)} fields in line {reader.line_num}, and {len(header)} columns in its header."
@@ -105,12 +103,16 @@ def _objects(path: str, name: str) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = json.loads(line, parse_constant=_refused)
             except (ValueError, RecursionError) as error:
                 raise FileError(f"{name} cannot be read: line {number} is not JSON.") from error
             if not isinstance(row, dict):
                 raise FileError(f"{name} cannot be read: line {number} is not a JSON object.")
             yield row
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _json_column(values: list[Any]) -> AnyArray:

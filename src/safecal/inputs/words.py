@@ -33,6 +33,10 @@ FRAME = {
     "convert": "convert the column to numbers first.",
 }
 SHELL = FRAME | {
+    "names columns": "names the classes of several columns",
+    "a value a row": "one column",
+    "belongs to one": "belongs to one column",
+    "a value a class": "several",
     "zero or one": "must be 0 or 1 when `--pos-label` is not given",
     "class number": "must be a class number from 0 to {last} when `--label` is not given",
     "one of labels": "must be one of the classes ({names})",
@@ -92,6 +96,7 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
         rule=_said(complaint.rule, surface),
         hint=None if complaint.hint is None else _said(complaint.hint, surface),
         place=place,
+        got=None if complaint.got is None else _said(complaint.got, surface),
     )
     again = type(error)(str(found))
     again.complaint = found

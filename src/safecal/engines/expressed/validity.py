@@ -13,10 +13,11 @@ import numpy as np
 
 from ..._checks.classes import binary_outcomes, probabilities, real_logits
 from ..._checks.columns import cluster_codes, weights
-from ..._checks.message import fail
+from ..._checks.message import fail, phrase
 from ..._checks.states import spread_column, state_columns
 from ..._types import AnyArray
-from ...errors import DtypeError, InputError
+from ...errors import DtypeError, InputError, MissingValueError
+from ...inputs.column import not_numbers
 from ...inputs.columns import Columns
 from ..libraries import narwhals
 
@@ -45,6 +46,7 @@ class Flagged:
     rules: tuple[Rule, ...]
     fills: dict[str, float]
     naming: InputError | None  # what is wrong with labels that are names, if anything is
+    named: dict[str, str]  # the columns of the user, by the names they have here
 
     @property
     def rows(self) -> Any:
@@ -59,10 +61,18 @@ class Flagged:
             **{name: nw.when(broken).then(nw.lit(fill)).otherwise(nw.col(name)) for name, fill in self.fills.items()}
         )
 
+    @property
+    def _missing(self) -> Any:
+        nw = narwhals()
+        found, *more = (nw.col(rule.name) for rule in self.rules if rule.broken is None)
+        for flag_of in more:
+            found = found | flag_of
+        return found
+
     def refuse(self, n: int) -> None:
         """Raise for the first rule that one of ``n`` rows breaks."""
         nw = narwhals()
-        columns: dict[str, Any] = {}
+        columns: dict[str, Any] = {"missing": _number(self._missing)}
         for rule in self.rules:
             broken = nw.col(rule.name)
             columns[rule.name] = _number(broken)
@@ -70,12 +80,19 @@ class Flagged:
                 columns |= {f"{rule.name}_{end}": nw.when(broken).then(nw.col(rule.column)) for end in ("min", "max")}
         wanted = [getattr(nw.col(name), name[-3:] if name[-4:] in ("_min", "_max") else "sum")() for name in columns]
         found = self.frame.select(**columns).select(*wanted).collect("pyarrow").to_dict(as_series=False)
+        holes = [rule.column for rule in self.rules if rule.broken is None and found[rule.name][0]]
+        if holes:
+            name = next(column for column in self.named if column in holes)
+            raise fail(
+                MissingValueError, self.named[name], "must not hold missing values", got="none",
+                count=(int(found["missing"][0]), n), hint=phrase("drop"),
+            )  # fmt: skip
         for rule in self.rules:
             if rule.column in _AFTER and self.naming is not None:
                 raise self.naming
             count = int(found[rule.name][0] or 0)
             if count:
-                ends = [np.nan] if rule.broken is None else [found[f"{rule.name}_{end}"][0] for end in ("min", "max")]
+                ends = [found[f"{rule.name}_{end}"][0] for end in ("min", "max")]
                 raise _counted(rule.check, np.array(ends), (count, n))
         if self.naming is not None:
             raise self.naming
@@ -96,13 +113,12 @@ def _counted(check: Callable[[AnyArray], Any], values: AnyArray, count: tuple[in
     raise AssertionError(f"an engine and the core disagree about {values}")
 
 
-def _numeric(schema: Any, name: str, argument: str) -> Any:
+def _numeric(schema: Any, name: str) -> Any:
     """Return a column as float64."""
     nw = narwhals()
     kind = schema[name]
     if not kind.is_numeric():
-        rule = f"must be numbers in column {name!r}"
-        raise fail(DtypeError, argument, rule, got=f"type {kind}", hint="is it the right column?")
+        raise not_numbers(name, str(kind))
     return nw.col(name).cast(nw.Float64)
 
 
@@ -117,18 +133,18 @@ def flag(frame: Any, columns: Columns) -> Flagged:
     if columns.form == "gaussian":
         assert columns.spread is not None
         form, spread = columns.spread
-        chosen["outcome"] = _numeric(schema, columns.y_true, "x_true")
-        chosen["value"] = _numeric(schema, columns.values[0], "mean")
-        chosen["spread"] = _numeric(schema, spread, form)
+        chosen["outcome"] = _numeric(schema, columns.y_true)
+        chosen["value"] = _numeric(schema, columns.values[0])
+        chosen["spread"] = _numeric(schema, spread)
         rules, fills = _state_rules(form), {"outcome": 0.5, "value": 0.5, "spread": 1.0}
     else:
-        chosen["value"] = _numeric(schema, columns.values[0], columns.form)
+        chosen["value"] = _numeric(schema, columns.values[0])
         chosen["outcome"], turned["outcome"], plain = _outcome(schema[columns.y_true], columns)
         if not plain:
             naming = _naming(frame, chosen["outcome"], columns)
         rules, fills = _class_rules(columns.form, plain), {"value": 0.5, "outcome": 0.0}
     if columns.sample_weight is not None:
-        chosen["weight"] = _numeric(schema, columns.sample_weight, "sample_weight")
+        chosen["weight"] = _numeric(schema, columns.sample_weight)
         rules, fills = rules + _weight_rules(), fills | {"weight": 1.0}
     if columns.cluster is not None:
         chosen["cluster"] = nw.col(columns.cluster)
@@ -147,7 +163,11 @@ def flag(frame: Any, columns: Columns) -> Flagged:
     frame = frame.with_columns(**whole)
     broken = {rule.name: rule.broken for rule in rules if rule.broken is not None}
     frame = frame.with_columns(**broken) if broken else frame
-    return Flagged(frame, rules, fills, naming)
+    named: dict[str, Any] = {
+        "outcome": columns.y_true, "value": columns.values[0], "spread": columns.spread and columns.spread[1],
+        "weight": columns.sample_weight, "cluster": columns.cluster,
+    }  # fmt: skip
+    return Flagged(frame, rules, fills, naming, named)
 
 
 def _missing(column: Any, number: bool) -> Any:
