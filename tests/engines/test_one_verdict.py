@@ -20,9 +20,9 @@ from safecal._sums import cell_pairs
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.nodes import Nodes
 from safecal._sums.pairs import Pairs
-from safecal.inputs import arrow
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.front_door import evaluate_predictions
+from safecal.inputs import arrow
 from safecal.scored import Scored
 from safecal.summary import summaries, summed
 

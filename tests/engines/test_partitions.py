@@ -17,7 +17,7 @@ import pytest
 import safecal
 from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
 from safecal import tally as tally_module
-from safecal.inputs import arrow, batches
+from safecal.engines import batches
 from safecal.engines.partitions import front, workers
 from safecal.engines.partitions.front import evaluate_partitions, fetch
 from safecal.engines.partitions.workers import Reply, Task, merge, pack, unpack, work
@@ -36,6 +36,7 @@ from safecal.errors import (
     WeightError,
 )
 from safecal.families.rows import joined, some_rows
+from safecal.inputs import arrow
 from safecal.inputs.columns import Columns
 from safecal.plan import Plan
 from safecal.summary import summaries, summed
