@@ -378,14 +378,14 @@ LISTS = Columns("kind", ("prob",), "y_prob")
 BINARY = Columns("sick", ("logit",), "logits", pos_label="yes")
 HALF = slice(5, None, 1000)  # rows 5, 1005, 2005
 BAD: dict[str, tuple[Any, Columns, type[InputError], str]] = {
-    "null value": (_with("z 1", None, HALF), CASES["groups"].columns, MissingValueError, "`logits` must not be NaN"),
-    "NaN": (_with("z 1", float("nan"), HALF), CASES["groups"].columns, MissingValueError, "`logits` must not be NaN"),
+    "null value": (_with("z 1", None, HALF), CASES["groups"].columns, MissingValueError, "`z 1` must not hold"),
+    "NaN": (_with("z 1", float("nan"), HALF), CASES["groups"].columns, MissingValueError, "`z 1` must not hold"),
     "infinite": (_with("z 1", float("inf"), HALF), CASES["groups"].columns, RangeError, "`logits` must be finite"),
     "null list": (
-        _with("prob", None, HALF), LISTS, MissingValueError, "`y_prob` must not hold missing"
+        _with("prob", None, HALF), LISTS, MissingValueError, "`prob` must not hold missing"
     ),
     "null in a list": (
-        _with("prob", [0.5, 0.5, None, 0.0], HALF), LISTS, MissingValueError, "`y_prob` must"
+        _with("prob", [0.5, 0.5, None, 0.0], HALF), LISTS, MissingValueError, "`prob` must"
     ),
     "another length": (
         _with("prob", [0.5, 0.5], HALF), LISTS, ShapeError, "lists of one length, 4; got 2"
@@ -396,19 +396,19 @@ BAD: dict[str, tuple[Any, Columns, type[InputError], str]] = {
     "not normalised": (
         _with("prob", [0.5, 0.1, 0.1, 0.1], HALF), LISTS, NormalisationError, "must sum to 1"
     ),
-    "null outcome": (_with("kind", None, HALF), CASES["groups"].columns, MissingValueError, "`y_true` must not hold"),
+    "null outcome": (_with("kind", None, HALF), CASES["groups"].columns, MissingValueError, "`kind` must not hold"),
     "no such class": (_with("kind", 4, HALF), CASES["groups"].columns, LabelError, "`y_true` must be a class number"),
     "no such label": (
         _with("animal", "cat", HALF), Columns("animal", LOGITS, "logits", labels=NAMES), LabelError, "one of `labels`"
     ),
     "null weight": (
-        _with("weight", None, HALF), CASES["clusters"].columns, MissingValueError, "`sample_weight` must not be NaN"
+        _with("weight", None, HALF), CASES["clusters"].columns, MissingValueError, "`weight` must not hold"
     ),
     "negative weight": (
         _with("weight", -1.0, HALF), CASES["clusters"].columns, WeightError, "`sample_weight` must not be negative"
     ),
-    "null cluster": (_with("day", None, HALF), CASES["clusters"].columns, MissingValueError, "`cluster` must not hold"),
-    "null mean": (_with("mean", None, HALF), CASES["states"].columns, MissingValueError, "`mean` must not be NaN"),
+    "null cluster": (_with("day", None, HALF), CASES["clusters"].columns, MissingValueError, "`day` must not hold"),
+    "null mean": (_with("mean", None, HALF), CASES["states"].columns, MissingValueError, "`mean` must not hold"),
     "spread of zero": (_with("std", 0.0, HALF), CASES["states"].columns, RangeError, "`std` must be greater than 0"),
 }  # fmt: skip
 
@@ -519,7 +519,7 @@ def test_weights_that_are_all_zero_are_refused(small: None) -> None:
 
 def test_columns_that_hold_something_else() -> None:
     for columns, said in (
-        (Columns("kind", ("site",), "logits"), "`logits` must be numbers in column 'site'; got type string"),
+        (Columns("kind", ("site",), "logits"), "`site` must be a number; got 'east' at row 0"),
         (Columns("kind", ("prob", "z 1"), "logits"), "a column of lists holds every class: give it alone"),
         (Columns("x", ("site",), "gaussian", ("std", "std")), "`mean` must be numbers in column 'site'"),
     ):

@@ -103,14 +103,13 @@ class Reader:
         columns = self.columns
         size = _size(rows)
         outcome = self._outcome(rows)
-        values = prediction_values(rows, columns)
+        each = {name: numbers(rows[name], name) for name in columns.values}
+        values = _beside(each)
         spread = None if columns.spread is None else numbers(rows[columns.spread[1]], columns.spread[1])
         weight = None if columns.sample_weight is None else numbers(rows[columns.sample_weight], columns.sample_weight)
         cluster = None if columns.cluster is None else keys(rows[columns.cluster], columns.cluster)
-        used = {
-            columns.y_true: outcome, columns.values[0]: values, columns.spread and columns.spread[1]: spread,
-            columns.sample_weight: weight, columns.cluster: cluster,
-        }  # fmt: skip
+        used: dict[Any, Column | None] = {columns.y_true: outcome, **each}
+        used |= {columns.spread and columns.spread[1]: spread, columns.sample_weight: weight, columns.cluster: cluster}
         kept = self._kept({str(name): column for name, column in used.items() if column is not None}, size)
         if kept is not None and not kept.any():
             return None
@@ -239,10 +238,14 @@ class Reader:
 
 def prediction_values(rows: Rows, columns: Columns) -> Column:
     """Return one column, or a matrix of several or of lists."""
-    found = [numbers(rows[name], name) for name in columns.values]
+    return _beside({name: numbers(rows[name], name) for name in columns.values})
+
+
+def _beside(each: Mapping[str, Column]) -> Column:
+    found = list(each.values())
     if len(found) == 1:
         return found[0]
-    for name, column in zip(columns.values, found, strict=True):
+    for name, column in each.items():
         if column.values.ndim != 1:
             hint = "a column of lists holds every class: give it alone."
             raise fail(ShapeError, name, "must be a number", got="a list", hint=hint)
