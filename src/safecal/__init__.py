@@ -100,7 +100,7 @@ _HOMES = {
     "show_versions": "_versions",
 }
 
-_MODULES = ("errors", "testing")
+_MODULES = ("compat", "engines", "errors", "monitor", "paper", "plot", "report", "testing")
 
 __all__ = [
     "Baseline",

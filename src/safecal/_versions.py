@@ -28,8 +28,16 @@ def version() -> str:
         return "not installed"
 
 
+def _kernel() -> str:
+    """Say which kernel does the sums."""
+    from ._kernels.compiled import instructions
+
+    found = instructions()
+    return "NumPy (the compiled one is not there)" if found is None else f"compiled, {found}"
+
+
 def show_versions() -> None:
-    """Print the versions of Python, of the system, and of the libraries safecal works with.
+    """Print the versions of Python, of the system, of the libraries safecal works with, and which kernel is at work.
 
     Examples
     --------
@@ -43,5 +51,6 @@ def show_versions() -> None:
             lines.append((name, metadata.version(name)))
         except metadata.PackageNotFoundError:
             lines.append((name, "not installed"))
+    lines.append(("kernel", _kernel()))
     width = max(len(name) for name, _ in lines)
     print("\n".join(f"{name.ljust(width)}  {value}" for name, value in lines))  # noqa: T201  (its purpose)

@@ -22,12 +22,12 @@
         ├── TruthError                 a result was used as if it were true or false
         ├── UnavailableError           the quantity does not exist for this prediction
         ├── DocumentError              a JSON document that safecal did not write
-        ├── FileError                  a file that cannot be read or written
+        ├── FileError                  a file that cannot be read or written; also an OSError
         │   ├── LockedError            another watcher is at work on the store
         │   └── UnreachableError       a model or a data set that could not be fetched
         ├── EngineError                a cluster lost its workers, or was closed
         ├── NotifyError                nobody could be told: a command, a webhook or an endpoint failed
-        └── MissingExtraError          an optional library is not installed
+        └── MissingExtraError          an optional library is not installed; also an ImportError
 """
 
 import typing
@@ -145,7 +145,7 @@ class DocumentError(SafecalError):
     """A JSON document is not one that safecal wrote, or is of another version."""
 
 
-class FileError(SafecalError):
+class FileError(SafecalError, OSError):
     """A file is not there, is empty, is not what its name says, or cannot be written where it should be."""
 
 
@@ -171,5 +171,5 @@ class NotifyError(SafecalError):
     """Nobody could be told: a command or a webhook failed, or an endpoint could not be opened."""
 
 
-class MissingExtraError(SafecalError):
+class MissingExtraError(SafecalError, ImportError):
     """An optional library is not installed; the message names what to install."""

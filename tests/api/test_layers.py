@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "safecal"
 ROOMS = {
     "errors": 0,
     "_types": 0,
-    "_versions": 0,
+    "_versions": 2,
     "_checks": 1,
     "certainty": 1,
     "_kernels": 1,
@@ -73,6 +73,7 @@ ROOMS = {
     "watch": 9,
     "paper": 10,
     "cli": 11,
+    "__main__": 12,
 }
 
 # The package itself offers everything up to the front doors: only what lies above them may import it by name.

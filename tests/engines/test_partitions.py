@@ -521,7 +521,7 @@ def test_columns_that_hold_something_else() -> None:
     for columns, said in (
         (Columns("kind", ("site",), "logits"), "`site` must be a number; got 'east' at row 0"),
         (Columns("kind", ("prob", "z 1"), "logits"), "a column of lists holds every class: give it alone"),
-        (Columns("x", ("site",), "gaussian", ("std", "std")), "`mean` must be numbers in column 'site'"),
+        (Columns("x", ("site",), "gaussian", ("std", "std")), "`site` must be a number; got 'east' at row 0"),
     ):
         with pytest.raises(DtypeError, match=said):
             evaluate_partitions(TABLE, columns)

@@ -147,7 +147,22 @@ static PyObject *sum_by_key(PyObject *self, PyObject *args)
     return result;
 }
 
+static PyObject *instructions(PyObject *self, PyObject *args)
+{
+    (void)self;
+    (void)args;
+#ifdef CHOOSES
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v4"))
+        return PyUnicode_FromString("x86-64-v4 (AVX-512)");
+    if (__builtin_cpu_supports("x86-64-v3"))
+        return PyUnicode_FromString("x86-64-v3 (AVX2)");
+#endif
+    return PyUnicode_FromString("the instructions it was built for");
+}
+
 static PyMethodDef methods[] = {
+    {"instructions", instructions, METH_NOARGS, "instructions() -> str\n\nName the instruction set of the loops."},
     {"binary_sums", binary_sums, METH_VARARGS,
      "binary_sums(n, keys, item, logits, confidence, values, happened, weight, edges, index, sums, spectrum,\n"
      "            nodes=None)\n"

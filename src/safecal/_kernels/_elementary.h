@@ -14,6 +14,7 @@
 /* Three versions of a function, of which the processor picks one; SAFECAL_PLAIN leaves the one that runs everywhere. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12 && !defined(SAFECAL_PLAIN)
 #define FAST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define CHOOSES
 #else
 #define FAST
 #endif

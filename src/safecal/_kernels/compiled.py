@@ -14,7 +14,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .cells import CELLS
 from .nodes import NODES
 
-__all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "key_sums"]
+__all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "instructions", "key_sums"]
 
 MOST_KEYS = 256
 _COLUMNS = (
@@ -51,6 +51,11 @@ class Sums(NamedTuple):
 def available() -> bool:
     """Tell whether the compiled kernel is there."""
     return _module is not None
+
+
+def instructions() -> str | None:
+    """Name the instruction set that the compiled loops run with here; None where they are not there."""
+    return None if _module is None else str(_module.instructions())
 
 
 def floats(values: AnyArray) -> AnyArray:

@@ -15,6 +15,7 @@ from ..verdict import SAFE, UNSAFE
 from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .table import TableFile
+from .terminal import coloured
 
 __all__ = ["GATE", "run"]
 
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         from ..report import write_report
 
-        write_report(found, options.report, source=table.source.name, command=command_line())
+        write_report(found, options.report, title=options.title, source=table.source.name, command=command_line())
     if options.plot:
         write_plot(found.plot(), options.plot)
     reader = table.reader
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         more = {} if baseline is None else {"baseline": baseline.to_dict()}
         print(json.dumps(found.to_dict() | more, indent=2, allow_nan=False))
     else:
-        print(_text(found, options))
+        print(coloured(_text(found, options)))
         if baseline is not None:
             print(f"\n{baseline!r}")
     return int(options.decided)

@@ -1,9 +1,11 @@
 """The words of the command line, with examples. Commands are imported when they run."""
 
 import argparse
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["build_parser"]
 
@@ -91,6 +93,8 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         if command in (None, name):
             one.set_defaults(run=_later(name), command=name)
             fill(one)
+        if command == name:
+            parser.known = tuple(one._option_string_actions)
     return parser
 
 
@@ -173,13 +177,34 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says which word one may have meant."""
+
+    known: Sequence[str] = ()  # the options of the command that was typed
+
+    def error(self, message: str) -> NoReturn:
+        wrong, choices = _mistyped(message, self.known or tuple(self._option_string_actions))
+        near = get_close_matches(wrong, choices, n=1) if wrong else []
+        hint = f"\n\nHint: did you mean `{near[0]}`?" if near else f"\n\nHint: {self.prog} --help"
+        self.exit(2, f"safecal: {message}.{hint}\n")
+
+
+def _mistyped(message: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the word that is not known, and what it could have been."""
+    if message.startswith("unrecognized arguments: "):
+        wrong = next((word for word in message.split(": ", 1)[1].split() if word.startswith("-")), "")
+        return wrong.split("=")[0], options
+    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+    return ("", ()) if found is None else (found[1], [word.strip("' ") for word in found[2].split(",")])
+
+
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26, width=100)
 
 
-def _parser(name: str, about: str, examples: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(name, description=about, epilog=examples, formatter_class=_Formatter)
+def _parser(name: str, about: str, examples: str) -> _Parser:
+    return _Parser(name, description=about, epilog=examples, formatter_class=_Formatter)
 
 
 def _columns(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +224,9 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--weight", metavar="COL", help="weight of each row")
     group.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values, and say so")
     group.add_argument("--clip", type=float, metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
-    group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"), help="of the file")
+    group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
+                       help="of the file, where its name does not tell")  # fmt: skip
+    group.add_argument("--sep", metavar="CHAR", help="what separates the fields of a CSV file (default a comma)")
 
 
 def _limits(parser: argparse.ArgumentParser) -> None:
@@ -240,6 +267,7 @@ def _output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
     group.add_argument("--report", metavar="FILE", help="write a page that explains everything: one HTML file")
+    group.add_argument("--title", metavar="TEXT", help="the heading of the report")
     group.add_argument("--plot", metavar="FILE", help="draw the dashboard: .svg, .png or .pdf")
     group.add_argument(
         "--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline"

@@ -57,7 +57,7 @@ class TableFile:
         outcome: bool = True,
     ) -> "TableFile":
         """Open a file; ``prob`` and ``logits`` stand for the options of these names."""
-        source = open_source(file, options.format)
+        source = open_source(file, options.format, getattr(options, "sep", None))
         columns = chosen_columns(
             source,
             options.command,
@@ -79,7 +79,9 @@ class TableFile:
         """Yield the batches, from the first row."""
         self.reader = reader = Reader(self.columns)
         try:
-            with Progress(self.source.rows()) as progress:
+            rows = self.source.rows()
+            guess = self.source.guess() if rows is None else None
+            with Progress(rows or guess, about=rows is None) as progress:
                 yield from reader.batches(self._counted(progress))
             if reader.rows == 0:
                 raise FileError(f"{self.source.name} has columns and no rows.")

@@ -63,6 +63,10 @@ class Source(ABC):
     def rows(self) -> int | None:
         """Return the number of rows where it costs nothing to know."""
 
+    def guess(self) -> int | None:
+        """Return about how many rows there are, by the size of the file and its first lines, where those tell."""
+        return None
+
     @abstractmethod
     def frame(self) -> Any:
         """Return all columns as a Polars frame."""
@@ -70,8 +74,8 @@ class Source(ABC):
 
 @final
 class _FrameSource(Source):
-    def __init__(self, name: str, path: str, kind: str, once: bool) -> None:
-        self.path, self.kind = path, kind
+    def __init__(self, name: str, path: str, kind: str, once: bool, separator: str) -> None:
+        self.path, self.kind, self._separator = path, kind, separator
         self._frame = self._opened(name)
         with _clear(name):
             columns = self._frame.collect_schema().names()
@@ -82,8 +86,7 @@ class _FrameSource(Source):
         with _clear(name):
             if self.kind in ("csv", "tsv"):
                 # Columns stay text until they are chosen: then every value that is no number has a row.
-                separator = "\t" if self.kind == "tsv" else ","
-                return pl.scan_csv(self.path, infer_schema=False, separator=separator, glob=False)
+                return pl.scan_csv(self.path, infer_schema=False, separator=self._separator, glob=False)
             if self.kind == "jsonl":
                 return pl.scan_ndjson(self.path, infer_schema_length=None)
             return pl.scan_parquet(self.path, glob=False) if self.kind == "parquet" else pl.scan_ipc(self.path)
@@ -101,6 +104,9 @@ class _FrameSource(Source):
         with _clear(self.name):
             return int(self._frame.select(polars().len()).collect().item())
 
+    def guess(self) -> int | None:
+        return _guessed_rows(self.path) if self.kind in ("csv", "tsv", "jsonl") else None
+
     def frame(self) -> Any:
         with _clear(self.name):
             return self._frame.collect()
@@ -110,9 +116,8 @@ class _FrameSource(Source):
 class _TextSource(Source):
     """CSV, TSV or JSON Lines, without Polars."""
 
-    def __init__(self, name: str, path: str, kind: str, once: bool) -> None:
-        self.path, self.kind = path, kind
-        self._separator = "\t" if kind == "tsv" else ","
+    def __init__(self, name: str, path: str, kind: str, once: bool, separator: str) -> None:
+        self.path, self.kind, self._separator = path, kind, separator
         with _clear(name):
             if kind == "jsonl":
                 columns = text_files.json_header(path, name)
@@ -130,6 +135,9 @@ class _TextSource(Source):
 
     def rows(self) -> int | None:
         return None
+
+    def guess(self) -> int | None:
+        return _guessed_rows(self.path) if self.kind in ("csv", "tsv", "jsonl") else None
 
     def frame(self) -> Any:
         return polars("rows are written")
@@ -168,8 +176,13 @@ class _ArchiveSource(Source):
         return polars("rows are written").DataFrame(columns)
 
 
-def open_source(path: str, kind: str | None) -> Source:
-    """Open a file, or standard input for ``-``."""
+def open_source(path: str, kind: str | None, separator: str | None = None) -> Source:
+    """Open a file, or standard input for ``-``; ``separator`` stands between the fields of CSV."""
+    if separator is not None:
+        separator = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
+        if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
+            raise FileError(f"`--sep` must be one character, such as `;`, or `tab`; got {separator!r}.")
+        kind = kind or "csv"
     if path == "-":
         path, name, once = _spooled(), "standard input", True
         kind = kind or _sniffed(path) or "csv"
@@ -182,10 +195,11 @@ def open_source(path: str, kind: str | None) -> Source:
     if kind == "npz":
         return _ArchiveSource(name, path, once)
     if kind in ("csv", "tsv", "jsonl"):
-        _must_be_text(path, name, kind)
-        if not polars_is_there():
-            return _TextSource(name, path, kind, once)
-    return _FrameSource(name, path, kind, once)
+        _must_be_text(path, name, kind, separator)
+    fields = separator or ("\t" if kind == "tsv" else ",")
+    if kind in ("csv", "tsv", "jsonl") and not polars_is_there():
+        return _TextSource(name, path, kind, once, fields)
+    return _FrameSource(name, path, kind, once, fields)
 
 
 def _must_be_a_file(path: str) -> None:
@@ -221,18 +235,27 @@ def _article(kind: str) -> str:
     return {"parquet": "a Parquet", "arrow": "an Arrow", "npz": "an .npz"}[kind]
 
 
-def _must_be_text(path: str, name: str, kind: str) -> None:
+def _must_be_text(path: str, name: str, kind: str, separator: str | None) -> None:
     with open(path, "rb") as file:
         head = file.read(1 << 16)
     if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
         return
     if b"\0" in head:
         raise FileError(f"{name} is not text, so it is no {kind} file.\n\nHint: {_FORMATS} files are read.")
-    if kind == "csv":
+    if kind == "csv" and separator is None:
         line = head.split(b"\n", 1)[0]
         if b"," not in line and (b"\t" in line or b";" in line):
-            hint = "`--format tsv`" if b"\t" in line else "a comma as the separator"
-            raise FileError(f"{name} has no comma in its first line.\n\nHint: it needs {hint}.")
+            hint = "`--format tsv`" if b"\t" in line else "`--sep ';'`"
+            raise FileError(f"{name} has no comma in its first line.\n\nHint: add {hint}.")
+
+
+def _guessed_rows(path: str) -> int | None:
+    with open(path, "rb") as file:
+        head = file.read(1 << 18)
+    lines = head.count(b"\n")
+    if not lines or head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
+        return None
+    return round(os.path.getsize(path) * lines / len(head))
 
 
 def _spooled() -> str:

@@ -1,0 +1,6 @@
+"""``python -m safecal``: the command line."""
+
+from .cli.main import entry
+
+if __name__ == "__main__":
+    entry()
