@@ -210,7 +210,7 @@ def _terms(whole: Summary, name: str, value: float) -> float:
 
 def _tally(columns: Columns, table: Any, plan: Plan) -> Tally:
     rows = one_batch(columns, table)
-    return Tally.of_checked(rows.predictions, plan, rows.weight, rows.by, rows.cluster)
+    return Tally.of_checked(rows.predictions, plan, rows.sample_weight, rows.by, rows.cluster)
 
 
 # Of the others, the clusters below and the front door hold the sums.
@@ -330,7 +330,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], int]] = [
 def _evaluated(columns: Columns, table: Any) -> Evaluation:
     rows = one_batch(columns, table)
     return evaluate_predictions(
-        rows.predictions, by=rows.by, sample_weight=rows.weight, cluster=rows.cluster, bins=None
+        rows.predictions, by=rows.by, sample_weight=rows.sample_weight, cluster=rows.cluster, bins=None
     )
 
 
@@ -456,7 +456,7 @@ def _front(frame: Any, **options: Any) -> Evaluation:
 def test_what_fits_is_evaluated_whole(engine: Callable[[Any], Any]) -> None:
     found = _front(engine(FINITE))
     rows = one_batch(Columns("happened", ("z",), "logits", by=("site", "year"), sample_weight="w"), FINITE)
-    whole = evaluate_predictions(rows.predictions, by=rows.by, sample_weight=rows.weight)
+    whole = evaluate_predictions(rows.predictions, by=rows.by, sample_weight=rows.sample_weight)
     assert found.groups is not None
     assert whole.groups is not None
     assert found.groups.keys == whole.groups.keys

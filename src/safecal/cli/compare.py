@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
         second = (options.prob, options.logits)
     b = TableFile.opened(options.b, options, *second).whole()
     found = compare(
-        a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.weight, level=options.level
+        a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.sample_weight, level=options.level
     )  # fmt: skip
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0

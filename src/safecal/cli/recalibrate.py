@@ -51,8 +51,8 @@ def _fitted(table: TableFile, options: argparse.Namespace) -> Recalibration:
     batch = table.whole()
     calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
-    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.weight, cluster=batch.cluster)
-    rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.weight, **limit_options(options)}
+    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.sample_weight, cluster=batch.cluster)
+    rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.sample_weight, **limit_options(options)}
     before = evaluate_predictions(batch.predictions, **rest)
     after = evaluate_predictions(_tempered(batch, calibrator, groups), **rest)
     print(_text(calibrator, before, after))

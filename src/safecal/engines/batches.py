@@ -93,7 +93,7 @@ def evaluate_batches(
             strategy=strategy,
             by=whole.by,
             cluster=whole.cluster,
-            sample_weight=whole.weight,
+            sample_weight=whole.sample_weight,
             **limits,
         )
     whole_stream = chain(held, [rest], stream)
@@ -152,7 +152,7 @@ def _tallies(stream: Iterable[Batch], plan: Plan) -> Generator[Tally, None, None
 
 
 def _tally(batch: Batch, plan: Plan) -> Tally:
-    return Tally.of_checked(batch.predictions, plan, batch.weight, batch.by, batch.cluster)
+    return Tally.of_checked(batch.predictions, plan, batch.sample_weight, batch.by, batch.cluster)
 
 
 def _hold(stream: Iterator[Batch], max_rows: int) -> list[Batch]:

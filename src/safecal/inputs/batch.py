@@ -22,7 +22,7 @@ class Batch:
     ----------
     predictions : Predictions
         Of a classifier.
-    weight : ndarray of shape (n,) or None
+    sample_weight : ndarray of shape (n,) or None
         Weight of each row.
     by : mapping of names to ndarrays, or None
         The columns to group by.
@@ -38,7 +38,7 @@ class Batch:
     """
 
     predictions: Predictions
-    weight: AnyArray | None = None
+    sample_weight: AnyArray | None = None
     by: Mapping[str, AnyArray] | None = None
     cluster: AnyArray | None = None
 
@@ -72,4 +72,4 @@ def join_batches(parts: list[Batch]) -> Batch:
     by = parts[0].by
     if by is not None:
         by = {name: np.concatenate([part.by[name] for part in parts if part.by is not None]) for name in by}
-    return Batch(joined([part.predictions for part in parts]), column("weight"), by, column("cluster"))
+    return Batch(joined([part.predictions for part in parts]), column("sample_weight"), by, column("cluster"))

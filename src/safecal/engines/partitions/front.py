@@ -93,7 +93,7 @@ def evaluate_partitions(
     if rows <= max_rows and rows * width <= batches.MAX_VALUES:
         whole = fetch(frame, columns)
         return evaluate_predictions(
-            whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.weight
+            whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.sample_weight
         )
     plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
     tally = cluster.answer(Task(columns, plan)).found
