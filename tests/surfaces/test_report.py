@@ -21,19 +21,17 @@ from scipy import stats
 import safecal
 from safecal import Evaluation
 from safecal.band import binomial_band, effective_rows
-from safecal.course import Course
 from safecal.errors import FileError, InputError
+from safecal.html.course import Course
+from safecal.html.findings import Findings, coarser
+from safecal.html.reliability import ReliabilityPoints
+from safecal.html.svg import Scale
 from safecal.report import report_html, write_report
-from safecal.report.coarse import coarser
 from safecal.report.details import snippet
-from safecal.report.diagram import points
-from safecal.report.figures import cards
-from safecal.report.findings import Findings
-from safecal.report.opening import opening
-from safecal.report.sections import pictures_section
-from safecal.report.svg import Scale
-from safecal.report.where import where_section
-from safecal.report.words import temperature_in_words
+from safecal.report.numbers import cards
+from safecal.report.page import pictures_section
+from safecal.report.tables import where_section
+from safecal.report.words import opening, temperature_in_words
 from safecal.summary import as_sums
 
 from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
@@ -596,7 +594,7 @@ def test_whatever_comes_from_the_data_is_text() -> None:
     assert f"from {IMAGE}" in text
     assert f"safecal {IMAGE} {SCRIPT}" in text
     names = [row.children[0].text for row in root.all("table", class_="keys")[1].all("tbody")[0].all("tr")]
-    assert {SCRIPT, IMAGE, "a & b", r"\u202eright to left\x00", r"\ud800 half", "x" * 59 + "…"} <= set(names)
+    assert {SCRIPT, IMAGE, "a & b", r"\u202eright to left\x00", r"\ud800 half", "x" * 40 + "…" + "x" * 19} <= set(names)
     page.encode()
 
 
@@ -708,16 +706,17 @@ def test_weights_count_as_fewer_rows() -> None:
 def test_the_points_of_the_diagram() -> None:
     table = evaluations()["unsafe"].bins
     assert table is not None
-    found = points(table)
-    assert [point.n for point in found] == [s.n for s in table.summaries]
-    assert [point.overconfident for point in found] == table.overconfident().tolist()
-    assert found[0].outside
-    assert found[0].overconfident
+    points = ReliabilityPoints.of(table, 0.95)
+    assert points.n.tolist() == [s.n for s in table.summaries]
+    assert points.overconfident.tolist() == table.overconfident().tolist()
+    assert points.outside[0]
+    assert points.overconfident[0]
     (picture,) = (svg for svg in read("unsafe").all("svg", role="img") if "reliability" in svg["aria-labelledby"])
-    assert len(picture.all("circle")) == len(found)
-    assert len(picture.all("rect", class_="band")) == len(picture.all("rect", class_="count")) == len(found)
+    count = len(points.filled)
+    assert len(picture.all("circle")) == count
+    assert len(picture.all("rect", class_="band")) == len(picture.all("rect", class_="count")) == count
     texts = [text.text for text in picture.all("text")]
-    assert all(str(point.n) in texts for point in found)
+    assert all(str(n) in texts for n in points.n)
 
 
 def test_the_curve_goes_through_the_interval() -> None:
@@ -782,7 +781,7 @@ def test_ticks_are_few_round_and_inside(low: float, high: float, log: bool) -> N
 
 
 def _themes() -> dict[str, dict[str, str]]:
-    style = resources.files("safecal.report").joinpath("page.css").read_text(encoding="utf-8")
+    style = resources.files("safecal.html").joinpath("page.css").read_text(encoding="utf-8")
     blocks = re.findall(r":root \{([^}]*)\}", style)
     return {
         name: dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))

@@ -13,8 +13,8 @@ from safecal import Evaluation
 from safecal.monitor import Monitor
 from safecal.watch.history import History, Point, Raised
 from safecal.watch.page import history_page
-from safecal.watch.page.curves import STRETCHES, thinned
-from safecal.watch.page.windows_picture import MOST, slots
+from safecal.watch.page.evidence import STRETCHES, thinned
+from safecal.watch.page.windows import MOST, slots
 
 from .histories import CASES, HOSTILE, SCRIPT, history_of, watched
 

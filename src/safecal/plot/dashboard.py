@@ -6,14 +6,15 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from ..evaluation import Evaluation
-from .canvas import blank_figure, heading, shortened
-from .contributions import ContributionDisplay
+from ..html.markup import shortened
+from ..html.reliability import has_reliability
+from .canvas import blank_figure, heading
 from .display import checked
 from .ecd import ECDDisplay
-from .excess import ExcessDisplay
+from .excess import ContributionDisplay, ExcessDisplay
 from .groups import GroupsDisplay
 from .local import LocalDisplay
-from .reliability import ReliabilityDisplay, has_reliability
+from .reliability import ReliabilityDisplay
 from .temperature import TemperatureDisplay
 
 if TYPE_CHECKING:

@@ -15,12 +15,13 @@ from ..errors import OptionError
 from ..evaluation import Evaluation
 from ..front_door import evaluate
 from ..groups import judge_groups
+from ..html.intervals import ecd_range
+from ..html.markup import shortened
 from ..inference.results import Interval
 from ..table import Table
-from .canvas import direction_label, ink, legend_above, shortened
+from .canvas import direction_label, ink, legend_above
 from .display import Display, checked
-from .ecd import draw_zero, note
-from .forest import BEYOND, draw_intervals, linear_range, name_rows, states
+from .ecd import BEYOND, draw_intervals, draw_zero, name_rows, note, states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,7 +220,7 @@ class GroupsDisplay(Display):
         limits = self.limits[:drawn]
         draw_zero(ax, limits)
         ax.plot([], [], color=ink(ax), lw=1.3, label="intervals, all together")
-        draw_intervals(ax, intervals, limits, linear_range(intervals, limits))
+        draw_intervals(ax, intervals, limits, ecd_range(intervals, limits))
         counts = self.n[:drawn]
         name_rows(ax, [shortened(label, _NAME) for label in self.labels[:drawn]], counts)
         for y, row in enumerate(zip(intervals, counts, self.n_impossible[:drawn], strict=True)):

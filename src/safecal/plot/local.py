@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.columns import positive
-from ..course import BEYOND, OTHER, SUSPECTED, Course, Step
 from ..evaluation import Evaluation
+from ..html.course import BEYOND, OTHER, SUSPECTED, Course, Step
 from ..inference.local import Local
 from .canvas import OVER, ink, legend_above, message
 from .display import Display

@@ -10,18 +10,15 @@ import numpy as np
 
 from .._types import FloatArray
 from ..evaluation import Evaluation
-from ..inference.law import normal_score as score
+from ..html.temperature import TemperatureCurve
 from ..inference.results import Interval
-from .canvas import NEUTRAL, OVER, direction_label, ink, legend_above, message, percent
+from .canvas import NEUTRAL, OVER, direction_label, ink, legend_above, message, percent, temperature_axis
 from .display import Display
-from .scales import temperature_axis, temperature_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["TemperatureDisplay", "draw_limits"]
-
-_TOP = 3.5  # standard deviations
 
 
 @final
@@ -44,6 +41,10 @@ class TemperatureDisplay(Display):
         The distance at which temperatures leave the interval: 1.96 for a level of 95 %.
     max_temperature : float
         Largest temperature that is allowed.
+    top : float
+        The largest distance that is drawn.
+    ends : (float, float)
+        The ends of the axis.
     ax_ : matplotlib Axes
         Where it was drawn.
     figure_ : matplotlib Figure
@@ -68,14 +69,13 @@ class TemperatureDisplay(Display):
     interval: Interval
     distance: float
     max_temperature: float
+    top: float
+    ends: tuple[float, float]
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        bounds, interval = evaluation.bounds, evaluation.temperature
-        distance = score(0.5 - 0.5 * evaluation.level)
-        top = max(_TOP, distance + 0.5)
-        low, high = (np.array(side).reshape(-1, 2) for side in bounds.distances(top))
-        return cls(low, high, interval, distance, evaluation.max_temperature)
+        curve = TemperatureCurve.of(evaluation)
+        return cls(curve.low_side, curve.high_side, curve.interval, curve.distance, curve.limit, curve.top, curve.ends)
 
     def __repr__(self) -> str:
         i = self.interval
@@ -87,13 +87,13 @@ class TemperatureDisplay(Display):
         if math.isnan(self.interval.value):
             message(ax, f"There is no temperature:\n{self.interval.method.removeprefix('none: ')}.")
             return
-        left, right = temperature_range([self.interval], self.max_temperature)
+        left, right = self.ends
         temperature_axis(ax, left, right)
         draw_limits(ax, self.max_temperature)
         ax.axvspan(1.0, right, color=OVER, alpha=0.06, linewidth=0, zorder=0, gid="over-confident")
         self._curve(ax, left, right)
         self._interval(ax, left, right)
-        ax.set_ylim(0.0, max(_TOP, self.distance + 0.5))
+        ax.set_ylim(0.0, self.top)
         ax.set_xlabel(direction_label("temperature"))
         ax.set_ylabel("distance (standard deviations)")
         legend_above(ax)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from ..certainty import clip_for
 from ..diagnosis import Diagnosis
 from ..evaluation import Evaluation
+from ..html.markup import Markup, element, join, shortened, together, with_code
+from ..html.numbers import percent, rows
 from ..places import Place
+from ..reasons import rounded
 from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from .markup import Markup, element, join, shortened
-from .numbers import percent, rows, together
-from .words import CLASSIFIERS, all_but_certain, in_places, with_code
+from .words import CLASSIFIERS, all_but_certain, in_places
 
 __all__ = ["next_steps"]
 
@@ -116,7 +117,7 @@ def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     if verdict.rows_needed is None:
         why = "No number of rows can be told from these few."
     else:
-        why = f"About {rows(_rounded(verdict.rows_needed))} more, of the same kind, would decide."
+        why = f"About {rows(int(rounded(verdict.rows_needed)))} more, of the same kind, would decide."
     return [("Collect more rows.", why), careful]
 
 
@@ -142,8 +143,3 @@ def _places(places: Sequence[Place]) -> Markup:
     rest = len(found) - _NAMED
     more = f" and {rest} more, in the table below." if rest > 0 else "."
     return join([f"{start}: ", join(listed, ", "), more])
-
-
-def _rounded(count: int) -> int:
-    unit: int = 10 ** max(len(str(count)) - 2, 0)
-    return -(-count // unit) * unit
