@@ -84,7 +84,7 @@ class Evaluation:
     verdict: Verdict
     drawn: Reliability | None = None
     tested: TestResult | None = None
-    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     @np.errstate(all="ignore")  # far log-odds overflow on the way; what becomes NaN is judged as unknown
@@ -163,7 +163,7 @@ class Evaluation:
             tested=tested,
         )
 
-    def _once(self, name: str, find: Callable[[], Any]) -> Any:
+    def _once(self, name: Hashable, find: Callable[[], Any]) -> Any:
         """Find something when it is first asked for, and keep it."""
         if name not in self._found:
             with np.errstate(all="ignore"):
@@ -224,8 +224,9 @@ class Evaluation:
 
     @property
     def groups(self) -> Table | None:
-        """Sums by group; None when ``by`` was not given."""
-        return self.tally.groups
+        """Sums by group; None when ``by`` was not given. ``groups["north"].verdict`` judges one of them."""
+        table = self.tally.groups
+        return None if table is None else table.with_verdicts(self.group_verdict)
 
     @property
     def histogram(self) -> Histogram:
@@ -328,7 +329,8 @@ class Evaluation:
         if key not in self.groups.keys:
             keys = ", ".join(map(repr, self.groups.keys[:5])) + (", ..." if len(self.groups) > 5 else "")
             raise fail(OptionError, "key", f"must be one of the groups: {keys}", got=repr(key))
-        return group_verdict(self.tally, self.limits, key)
+        found: GroupVerdict = self._once(("group", key), lambda: group_verdict(self.tally, self.limits, key))
+        return found
 
     @property
     def n(self) -> int:

@@ -29,6 +29,7 @@ ROOMS = {
     "_kernels": 1,
     "documents": 1,
     "files": 1,
+    "tabular": 2,
     "scored": 2,
     "_sums": 2,
     "summary": 2,
@@ -138,6 +139,9 @@ ANNOTATED = {
     ("families.predictions", "evaluation"),
     ("families.predictions", "table"),
     ("families.predictions", "tally"),
+    ("summary", "groups"),
+    ("summary", "inference.results"),
+    ("table", "groups"),
     ("table", "inference.results"),
     ("display", "places"),
 }
