@@ -14,7 +14,7 @@ from . import documents
 from ._checks.columns import fraction
 from ._checks.message import fail
 from ._types import ArrayLike
-from .display import Metric, cox_rows, evaluation_html, evaluation_text, inference_rows, metric_rows
+from .display import Metric, cox_rows, evaluation_text, inference_rows, metric_rows
 from .errors import OptionError, TruthError
 from .families.predictions import Predictions
 from .groups import GroupVerdict, group_verdict
@@ -396,8 +396,9 @@ class Evaluation:
         return evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
 
     def _repr_html_(self) -> str:
-        v = self.verdict
-        return evaluation_html(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
+        from .html.notebook import evaluation_html
+
+        return evaluation_html(self, self._title(), self._metrics(), self._tables())
 
     def _remedy(self) -> str:
         return "" if self.verdict.diagnosis is None else self.verdict.diagnosis.remedy

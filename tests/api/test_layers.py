@@ -127,6 +127,8 @@ UPWARD = {
     ("consistency", "Consistency.plot"): {"plot.consistency"},
     ("evaluation", "Evaluation.plot"): {"plot.dashboard"},
     ("evaluation", "Evaluation.report"): {"report"},
+    ("evaluation", "Evaluation._repr_html_"): {"html.notebook"},
+    ("verdict", "Verdict._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
     ("table", "Table.intervals"): {"inference.keyed"},
     ("table", "Table.__repr__"): {"display"},

@@ -75,7 +75,7 @@ def parameters(evaluation: Evaluation) -> Pairs:
         ("rule", limits.rule),
         ("bins", "none" if e.bins is None else f"{len(e.bins)} on {e.bins.name}"),
         ("groups", "none" if e.groups is None else f"{grouped(len(e.groups))}, by {shortened(e.groups.name, 60)}"),
-        ("test", f"{test_name(e.test.method)}: {e.test.reason}"),
+        ("test", test_name(e.test.method)),
         ("interval of ECD", e.interval.method),
         ("temperature", e.temperature.method),
     ]

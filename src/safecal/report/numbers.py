@@ -87,8 +87,8 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
         found.append(("impossible", grouped(s.n_impossible), f"outcomes happened that had probability 0; {rest}"))
     if evaluation.n_certain:
         found.append(("certain", grouped(evaluation.n_certain), "rows give some outcome a probability of exactly 0"))
-    how = f"{test_name(test.method)} test: {test.reason}"
-    found.append(("p-value", p_value(test.p_value), f"of calibration, {how}"))
+    how = f"of calibration, {test_name(test.method)} test; small: a calibrated model is rarely so far off"
+    found.append(("p-value", p_value(test.p_value), how))
     if not s.n_impossible:
         found += cox_rows(evaluation.cox)
     if evaluation.family == "gaussian":

@@ -140,11 +140,13 @@ def pictures_section(findings: Findings) -> Markup:
 
 
 def _reliability(bins: Table, many: str) -> Markup:
-    side = "Below the line" if bins.top_label else "Shaded, on the side of one half,"
+    side = "Below the line the model is over-confident."
+    if not bins.top_label:
+        side = "Where it is shaded the model is over-confident: what happens is nearer to one half than it says."
     return figure(
         "Does it happen as often as predicted?",
         reliability_diagram("reliability", bins),
-        f"{side} the model is over-confident. The grey bars show where 95 % of the observed shares lie if it is "
+        f"{side} The grey bars show where 95 % of the observed shares lie if it is "
         "calibrated: filled dots lie outside, and chance does not explain them. Below, the rows of each bin.",
         many,
     )

@@ -36,7 +36,8 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         steps.append(("Look where it is worst.", _places(verdict.where)))
     if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
         share = percent(verdict.worst_share)
-        why = f"The most surprising 1 % of the rows hold {share} of all excess above 0: wrong labels, or another kind?"
+        why = f"The most surprising 1 % of the rows hold {share} of all excess above 0. "
+        why += "Are their labels wrong, or are they of another kind?"
         steps.append(("Look at the most surprising rows.", why))
     if verdict.decision == SAFE:
         steps += _for_safe(verdict)
@@ -59,7 +60,8 @@ def _for_places(verdict: Verdict) -> list[Step]:
     if verdict.decision != UNSAFE:
         return [("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven."), look]
     lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
-    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
+    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct each place "
+    alike += "by itself."
     repair = ("Repair more than its temperature.", alike)
     return [("Do not act on its confidence there.", lets), look, *(_for_cause(verdict.diagnosis) or [repair])]
 
@@ -90,7 +92,7 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         steps = [("Do not act on its confidence.", gate)]
     mends = _for_cause(verdict.diagnosis)
     if math.isinf(evaluation.temperature.value):
-        steps.append(("Train it again, or leave it.", "No temperature makes confidence useful that tells nothing."))
+        steps.append(("Train it again, or leave it.", "Its confidence says nothing, and no temperature changes that."))
     elif evaluation.family not in {*CLASSIFIERS, "gaussian"}:
         steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
     elif mends:
@@ -113,9 +115,9 @@ def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         return [logits, ("Or state a smallest probability.", clip), careful]
     if all_but_certain(evaluation, verdict):
         why = "No number of rows can show that it is right. Smaller logits would say how sure it may be."
-        return [("Ask whether such certainty is meant.", why), careful]
+        return [("Ask whether it should be so certain.", why), careful]
     if verdict.rows_needed is None:
-        why = "No number of rows can be told from these few."
+        why = "These rows are too few to say how many it takes."
     else:
         why = f"About {rows(int(rounded(verdict.rows_needed)))} more, of the same kind, would decide."
     return [("Collect more rows.", why), careful]

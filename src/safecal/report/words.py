@@ -27,7 +27,7 @@ CLASSIFIERS = ("bernoulli", "categorical")
 _HEADLINES = {
     SAFE: "Its confidence keeps its word",
     UNSAFE: "It is surer than it should be",
-    UNDETERMINED: "These rows do not tell",
+    UNDETERMINED: "These rows cannot tell",
 }
 _LOCAL_HEADLINES = {UNSAFE: "In places it is surer than it should be", UNDETERMINED: "In places it may not be safe"}
 
@@ -53,7 +53,9 @@ def all_but_certain(evaluation: Evaluation, verdict: Verdict) -> bool:
 
 def kind(evaluation: Evaluation) -> str:
     """Say what was predicted."""
-    names = {"bernoulli": "two classes", "categorical": "several classes", "gaussian": "states", "density": "densities"}
+    many = evaluation.tally.most_entropy
+    classes = f"{math.exp(many):.0f} classes" if math.isfinite(many) else "several classes"
+    names = {"bernoulli": "two classes", "categorical": classes, "gaussian": "states", "density": "densities"}
     name = names.get(evaluation.family, evaluation.family)
     return name if evaluation.dimension == 1 else f"{name} in {evaluation.dimension} dimensions"
 
@@ -103,11 +105,11 @@ def _local(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     if verdict.on_average == SAFE:
         said.append("On average its confidence is right. But people meet it in one place at a time.")
     if verdict.decision == UNSAFE and evaluation.family in CLASSIFIERS:
-        said.append("Who acts on the model's word there is wrong more often than it says.")
+        said.append("Those who act on its word there are wrong more often than it says.")
     elif verdict.decision == UNSAFE:
         said.append("What happens there lies farther out than the model says it will.")
     else:
-        said.append("There it may be surer than it should be, or it may be chance: these rows do not tell.")
+        said.append("There it may be surer than it should be, or it may be chance: these rows cannot tell.")
     return said
 
 
@@ -174,7 +176,7 @@ def opening(evaluation: Evaluation, verdict: Verdict) -> Opening:
         place, most = _nowhere(evaluation, verdict), verdict.ecd.high
         if most < 0.0:
             return Opening(place, f"{plain(-most)} nat", "less surprise than it announced, at least, on average.")
-        about = f"of surprise that it did not announce, at most, on average. {plain(verdict.allowed)} is allowed."
+        about = f"more surprise than it announced, at most, on average. {plain(verdict.allowed)} is allowed."
         return Opening(place, f"{plain(most)} nat", about)
     return _open_undetermined(evaluation, average, verdict)
 
@@ -191,12 +193,13 @@ def _of_place(place: Place) -> Opening:
         t, how = (place.temperature.low, "at least") if place.shown else (place.temperature.value, "perhaps")
         if math.isnan(place.predicted):
             return Opening(where, plain(t), f"is its temperature there, {how}. {allowed} In {held}")
-        return Opening(where, f"{plain(t)} times", f"too large are its logits there, {how}. {allowed} In {held}")
+        about = f"the logits it should give there, {how}. {plain(place.limit)} times are allowed. In {held}"
+        return Opening(where, f"{plain(t)} times", about)
     if place.shown:
-        about = f"of surprise there that it did not announce, at least. {allowed} In {held}"
+        about = f"more surprise than it announced there, at least. {allowed} In {held}"
         return Opening(where, f"{plain(place.ecd.low)} nat", about)
     between = f"{plain(place.ecd.low)} and {plain(place.ecd.high)}"
-    about = f"of surprise there that it did not announce, perhaps: it lies between {between}. {allowed} In {held}"
+    about = f"more surprise than it announced there, perhaps: it lies between {between}. {allowed} In {held}"
     return Opening(where, f"{plain(place.ecd.value)} nat", about)
 
 
@@ -207,7 +210,7 @@ def _open_unsafe(average: Average, worst: Place | None, verdict: Verdict) -> Ope
         place = f"It is worst in {worst.label}." if named else f"Worst: {worst.where}."
     ecd, temperature, mistakes = average.ecd, average.temperature, average.mistakes
     if ecd.beyond:
-        about = f"of surprise that it did not announce, at least, on average. {plain(ecd.limit)} is allowed."
+        about = f"more surprise than it announced, at least, on average. {plain(ecd.limit)} is allowed."
         return Opening(place, f"{plain(ecd.interval.low)} nat", about)
     if temperature.beyond or mistakes is None:
         return _factor(place, average, temperature.interval.low, "at least")
@@ -242,14 +245,15 @@ def _open_undetermined(evaluation: Evaluation, average: Average, verdict: Verdic
     if ratio is not None and not ratio.within and ecd.within:
         about = f"as many mistakes as announced, perhaps. {plain(ratio.limit)} times are allowed."
         return Opening(place, f"{plain(ratio.interval.high)} times", about)
-    about = f"of surprise that it did not announce, perhaps, on average. {plain(ecd.limit)} is allowed."
+    about = f"more surprise than it announced, perhaps, on average. {plain(ecd.limit)} is allowed."
     return Opening(place, f"{plain(ecd.interval.high)} nat", about)
 
 
 def _factor(place: str, average: Average, value: float, how: str) -> Opening:
     """Say how many times too large something is."""
     allowed = f"{plain(average.temperature.limit)} is allowed."
-    start, _, end = average.what.format("@").partition(" are @ times ")
-    if not end:
+    if average.what is None:
         return Opening(place, plain(value), f"is its temperature, {how}. {allowed}")
-    return Opening(place, f"{plain(value)} times", f"{end} are {start}, {how}. {allowed}")
+    said = "the logits it should give" if "logits" in average.what else "the covariance that it states"
+    about = f"{said}, {how}. {plain(average.temperature.limit)} times are allowed."
+    return Opening(place, f"{plain(value)} times", about)

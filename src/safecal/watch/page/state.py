@@ -159,16 +159,15 @@ def _shifted(history: History, direction: str) -> State:
 def _promise(history: History, changed: bool) -> str:
     if changed:
         length = grouped(round(history.monitor.run_length))
-        return f"If the model were calibrated, such an alarm would come once in {length} rows at most, on average."
-    return (
-        f"If the model were calibrated, the probability of such an alarm, ever, is at most {history.monitor.alpha:g}."
-    )
+        return f"If the model were calibrated, such an alarm would come at most once in {length} rows, on average."
+    alpha = f"{history.monitor.alpha:g}"
+    return f"If the model were calibrated, the probability of ever raising such an alarm would be at most {alpha}."
 
 
 def _was(history: History, reading: Reading, direction: str, title: str) -> State:
     shrunk = f" By now that evidence has shrunk to {evidence(reading.evidence[direction])}."
     reason = join([_since(history, reading, direction), shrunk])
-    headline = "An alarm stands, and nothing new"
+    headline = "An old alarm stands, and there is no new one"
     meaning = (_NO_CHANGE, _FOR_GOOD)
     step = ("If the model was replaced, watch it with a new state.", "Old rows then no longer speak for or against it.")
     return State(title, UNDETERMINED, "undetermined", headline, reason, meaning, (step,))
@@ -206,7 +205,7 @@ def _under(history: History, reading: Reading) -> State:
     meaning = ("That is cautious, not unsafe: what it says may be relied on, and it could say more.",)
     steps = [("Recalibrate, if caution costs.", "A temperature below 1 lets it say what it knows.")]
     steps += [_ACKNOWLEDGE] if "under-confident" in reading.changes else []
-    headline = "It is less sure than it may be"
+    headline = "It is less sure than it could be"
     return State("UNDER-CONFIDENT", UNDETERMINED, "undetermined", headline, reason, meaning, tuple(steps))
 
 
