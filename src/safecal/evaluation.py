@@ -416,17 +416,26 @@ class Evaluation:
         head += [] if self.summary.n_impossible else cox_rows(self.cox)  # no shift explains an impossible outcome
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
-    def plot(self) -> Any:
+    def plot(self, part: str | None = None, *, ax: Any = None, name: str | None = None) -> Any:
         """Draw the verdict, the reliability diagram, ECD by bin, the temperature and the groups, in one figure.
+
+        Parameters
+        ----------
+        part : {"reliability", "local", "ecd", "temperature", "groups", "excess", "contributions"}, optional
+            One part alone; by default four of them under the verdict.
+        ax : matplotlib Axes, optional
+            Where to draw a part; by default on a new figure.
+        name : str, optional
+            What the model is called. Parts of several models with names can share axes, with one legend.
 
         Returns
         -------
         matplotlib.figure.Figure
-            A new figure; the classes of `safecal.plot` draw each part on axes of yours.
+            The figure; the classes of `safecal.plot` hold the numbers that they draw.
         """
-        from .plot.dashboard import dashboard
+        from .plot.dashboard import drawn
 
-        return dashboard(self)
+        return drawn(self, part, ax, name)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write a page that explains everything: one HTML file that needs no network.

@@ -22,7 +22,7 @@ from safecal.errors import InputError, LabelError, MissingExtraError, OptionErro
 from safecal.html.intervals import ecd_range, factor_range
 from safecal.html.markup import shortened, visible
 from safecal.html.numbers import short
-from safecal.html.reliability import ReliabilityPoints
+from safecal.html.reliability import ReliabilityPoints, has_reliability
 from safecal.html.temperature import TemperatureCurve
 from safecal.plot.canvas import _ticks
 from safecal.plot.ecd import draw_intervals
@@ -1104,3 +1104,60 @@ def test_the_page_and_the_plot_show_the_same_numbers() -> None:
     np.testing.assert_array_equal(curve.low_side, drawn.low_side)
     assert (curve.ends, curve.interval) == (drawn.ends, drawn.interval)
     assert drawn.ax_.get_xlim() == pytest.approx(curve.ends)
+
+
+# Several models on one axes
+
+
+def legend_of(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("display", [d for d in DISPLAYS if d not in (plot.ECDDisplay, plot.GroupsDisplay)])
+def test_models_with_names_share_axes_and_one_legend(display: Any) -> None:
+    figure, ax = plt.subplots(layout="constrained")
+    for name, times in (("forest", 0.5), ("trees", 2.0), ("logistic", 1.0)):
+        display.from_evaluation(binary(600, times), ax=ax, name=name)
+    figure.canvas.draw()
+    labels = legend_of(ax)
+    assert len(labels) == len(set(labels)), "nothing is said twice"
+    assert [sum(label.startswith(name) for label in labels) for name in ("forest", "trees", "logistic")] == [1, 1, 1]
+    models = [line for line in ax.get_lines() if line.get_gid() == "model"]
+    assert len({line.get_color() for line in models}) == len({line.get_linestyle() for line in models}) == 3
+    left, right = ax.get_xlim()
+    for line in models:
+        x = np.asarray(line.get_xdata(), dtype=float)
+        assert ((left <= x) & (x <= right)).any()
+
+
+def test_a_named_model_shows_the_points_of_its_bins() -> None:
+    shown = plot.ReliabilityDisplay.from_evaluation(binary(), name="trees")
+    (line,) = (line for line in shown.ax_.get_lines() if line.get_gid() == "model")
+    order = np.argsort(shown.predicted)
+    np.testing.assert_array_equal(line.get_xdata(), shown.predicted[order])
+    np.testing.assert_array_equal(line.get_ydata(), shown.observed[order])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_name_fits_every_kind(case: str) -> None:
+    evaluation = CASES[case]()
+    for display in DISPLAYS:
+        if (display is plot.GroupsDisplay and evaluation.groups is None) or (
+            display is plot.ReliabilityDisplay and not has_reliability(evaluation.bins)
+        ):
+            continue
+        shown = display.from_evaluation(evaluation, name="a $model_{")
+        shown.figure_.canvas.draw()
+        plt.close(shown.figure_)
+
+
+def test_an_evaluation_draws_one_part_where_it_is_told() -> None:
+    figure, ax = plt.subplots()
+    for name, times in (("one", 1.0), ("two", 2.0)):
+        assert binary(600, times).plot("reliability", ax=ax, name=name) is figure
+    assert {"one", "two"} <= set(legend_of(ax))
+    assert len(binary().plot().axes) == 4
+    with pytest.raises(OptionError, match="`part` must be"):
+        binary().plot("histogram")
+    with pytest.raises(OptionError, match="`ax` belongs to one part"):
+        binary().plot(ax=ax)

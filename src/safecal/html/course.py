@@ -140,8 +140,11 @@ class Course:
         bottom, top = _heights((*steps, worst))
         edge = _EDGE * (right - left)
         left, right = left - edge, right + edge
-        ticks = tuple(sorted(_spread_ticks(left, right) if on == "spread" else _odds_ticks(left, right)))
-        return cls(steps, worst, _AXES[on], ticks, left, right, bottom, top)
+        return cls(steps, worst, _AXES[on], _ticks(on, left, right), left, right, bottom, top)
+
+    def ticks_on(self, left: float, right: float) -> tuple[tuple[float, str], ...]:
+        """Return the ticks of an axis that is longer, since it shows others as well."""
+        return _ticks("spread" if self.axis == _AXES["spread"] else "probability", left, right)
 
     @property
     def shown(self) -> int:
@@ -198,6 +201,10 @@ def _heights(steps: Sequence[Step]) -> tuple[float, float]:
 
 
 Ticks = list[tuple[float, str, int]]  # where they lie, what they say, and how many letters they have room for
+
+
+def _ticks(on: str, left: float, right: float) -> tuple[tuple[float, str], ...]:
+    return tuple(sorted(_spread_ticks(left, right) if on == "spread" else _odds_ticks(left, right)))
 
 
 def _odds_ticks(left: float, right: float) -> list[tuple[float, str]]:

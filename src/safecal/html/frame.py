@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .._versions import version
 from ..verdict import SAFE, UNDETERMINED, UNSAFE
-from .markup import Markup, element, join, together
+from .markup import Markup, element, join, together, with_code
 
 __all__ = [
     "PRESS",
@@ -116,7 +116,7 @@ def number_table(rows: Sequence[tuple[str, str, str]]) -> Markup:
             "tr",
             element("th", a, scope="row"),
             element("td", b, class_="n"),
-            element("td", together(c), class_="about"),
+            element("td", with_code(together(c)), class_="about"),
         )
         for a, b, c in rows
     )

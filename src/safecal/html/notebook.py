@@ -102,7 +102,8 @@ def _places(places: tuple[Place, ...]) -> Markup:
         for first, *cells in ([shortened(c[0], _LONGEST), *c[1:]] for c in map(place_cells, places[:_PLACES]))
     ]
     caption = element("caption", f"Where it is over-confident{more}")
-    return element("table", caption, element("thead", head), element("tbody", *body))
+    table = element("table", caption, element("thead", head), element("tbody", *body))
+    return element("div", table, class_="scroll")
 
 
 def _numbers(title: str, metrics: list[Metric]) -> Markup:

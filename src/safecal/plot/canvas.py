@@ -7,11 +7,12 @@ dark styles stay readable. The other colours are those of Okabe and Ito, which c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._checks.message import fail
 from ..errors import MissingExtraError, OptionError
 from ..html import numbers
+from ..html.markup import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +24,7 @@ __all__ = [
     "NEUTRAL",
     "OVER",
     "UNDER",
+    "Look",
     "axes_on",
     "blank_figure",
     "direction_label",
@@ -31,6 +33,7 @@ __all__ = [
     "ink",
     "legend_above",
     "message",
+    "next_look",
     "percent",
     "temperature_axis",
 ]
@@ -38,8 +41,14 @@ __all__ = [
 OVER, UNDER = "#D55E00", "#0072B2"  # vermillion, blue
 NEUTRAL = "#56B4E9"  # sky blue
 BEFORE, AFTER = "#CC79A7", "#009E73"  # reddish purple, bluish green
+# Of models that share axes: no two have the same colour, line and marker.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+_STYLES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+_MODEL = "model"
 
 _COLUMNS = 2  # of a legend
+_LONGEST = 28  # characters of a name
 _LINE = 1.45  # height of a line of a legend, in sizes of its letters
 
 
@@ -86,6 +95,27 @@ def blank_figure(figure: Figure | SubFigure | None, size: tuple[float, float]) -
 def ink(ax: Axes) -> Any:
     """Return the colour in which the axes write."""
     return ax.xaxis.label.get_color()
+
+
+class Look(NamedTuple):
+    """How one of several models is drawn, and what the legend calls it."""
+
+    name: str
+    colour: str
+    style: str
+    marker: str
+    first: bool
+
+    def line(self) -> dict[str, Any]:
+        """Return how its line is drawn; one of them carries the name."""
+        return {"color": self.colour, "ls": self.style, "lw": 1.7, "label": self.name, "gid": _MODEL}
+
+
+def next_look(ax: Axes, name: str) -> Look:
+    """Return the look of one more model on axes that may hold others."""
+    k = sum(line.get_gid() == _MODEL for line in ax.get_lines())
+    colour, style, marker = (palette[k % len(palette)] for palette in (_COLOURS, _STYLES, _MARKERS))
+    return Look(shortened(name, _LONGEST), colour, style, marker, k == 0)
 
 
 def legend_above(ax: Axes) -> None:

@@ -11,7 +11,7 @@ from scipy import special
 
 from .._types import FloatArray
 from ..evaluation import Evaluation
-from .canvas import OVER, UNDER, direction_label, excess_axis, ink, legend_above, message, percent
+from .canvas import OVER, UNDER, Look, direction_label, excess_axis, ink, legend_above, message, percent
 from .display import Display
 
 if TYPE_CHECKING:
@@ -93,6 +93,25 @@ class ExcessDisplay(Display):
     def __repr__(self) -> str:
         rest = f"median {self.median:+.3g}, {100.0 * self.surprised:.3g} % of the rows above 0"
         return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {rest}"
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the shares of one of several models."""
+        low, high = excess_range(self)
+        least = least_share(self) if self.excess.size else 1.0
+        if look.first:
+            ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
+            ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
+            ax.set_ylabel("share of rows with at least that")
+        else:
+            low, high = min(low, ax.dataLim.x0), max(high, ax.dataLim.x1)
+            least = min(least, ax.get_ylim()[0] / 0.5)
+        ax.set_xscale("linear")
+        excess_axis(ax, low, high)
+        if self.excess.size:
+            label = f"{look.name}, ECD {self.ecd:+.3g}"
+            ax.step(self.excess, self.share, where="pre", zorder=4, **look.line() | {"label": label})
+        share_axis(ax, min(least, 1.0))
+        legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
         if not self.excess.size:
@@ -232,6 +251,20 @@ class ContributionDisplay(Display):
     def __repr__(self) -> str:
         end, top = self.total[-1], self.total.max()
         return f"{type(self).__name__}: ECD {end:+.3g}, up to {top:+.3g} from rows that surprised"
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the curve of one of several models."""
+        if look.first:
+            ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
+            if math.isfinite(self.limit):
+                ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
+            ax.set_xlim(0.0, 100.0)
+            ax.margins(y=0.12)
+            ax.set_xlabel("rows, the most surprising first (%)")
+            ax.set_ylabel("their part of ECD (nat)")
+        label = f"{look.name}, ECD {self.total[-1]:+.3g}"
+        ax.plot(100.0 * self.share, self.total, zorder=3, **look.line() | {"label": label})
+        legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
         if len(self.share) < 2:

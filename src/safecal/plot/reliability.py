@@ -15,7 +15,7 @@ from ..evaluation import Evaluation
 from ..html.numbers import short
 from ..html.reliability import OVER_SIDE, ReliabilityPoints, has_reliability
 from ..table import Table
-from .canvas import OVER, UNDER, ink, legend_above, percent
+from .canvas import OVER, UNDER, Look, ink, legend_above, percent
 from .display import Display
 
 if TYPE_CHECKING:
@@ -152,6 +152,23 @@ class ReliabilityDisplay(Display):
         ax.plot(self.predicted[full][order], self.observed[full][order], color=ink(ax), lw=0.8, alpha=0.6, zorder=3)
         self._points(ax)
         self._counts(ax)
+        legend_above(ax)
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the bins of one of several models: filled where they lie outside their band, hollow inside."""
+        if look.first:
+            draw_sides(ax, self.top_label, strip=False)
+            label = f"filled: outside the {percent(self.level)} band"
+            ax.plot([], [], color=ink(ax), marker="o", linestyle="none", label=label)
+        order = np.argsort(self.predicted, kind="stable")
+        order = order[~np.isnan(self.predicted[order])]
+        style: dict[str, Any] = {"marker": look.marker, "markersize": 7.0, "clip_on": False}
+        hollow = ax.get_facecolor()
+        ax.plot(self.predicted[order], self.observed[order], mfc=hollow, zorder=3, **look.line(), **style)
+        beyond = order[self.outside[order]]
+        if len(beyond):  # a line without points has no place, and would upset the layout
+            points = self.predicted[beyond], self.observed[beyond]
+            ax.plot(*points, color=look.colour, linestyle="none", zorder=4, **style)
         legend_above(ax)
 
     def _points(self, ax: Axes) -> None:

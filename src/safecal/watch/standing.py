@@ -227,7 +227,7 @@ class Judged:
 
     def __str__(self) -> str:
         many = "is" if len(self.windows) == 1 else "are"
-        return f"By the rule of evaluate, {self.name} {many} {self.verdict}"
+        return f"Judged as `safecal.evaluate` does, {self.name} {many} {self.verdict}"
 
 
 def within(summary: Summary, limits: Limits) -> bool:

@@ -96,7 +96,7 @@ def _state_section(now: State) -> Markup:
         class_="banner",
     )
     steps = [element("li", element("strong", what), " ", with_code(how)) for what, how in now.steps]
-    meaning = [element("p", together(said)) for said in now.meaning]
+    meaning = [element("p", with_code(together(said))) for said in now.meaning]
     columns = element(
         "div",
         element("div", element("h3", "What it means"), *meaning) if meaning else None,
@@ -160,7 +160,7 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
         found.append(("ECD", shown(s.ecd, signed=True), between))
     judged = Judged.last(monitor)
     if judged is not None:
-        said = f"of {judged.name}, by the rule of evaluate, for one look: {judged.verdict.reason}"
+        said = f"of {judged.name}, judged as `safecal.evaluate` does, for one look: {judged.verdict.reason}"
         found.append(("verdict", judged.verdict.decision, said))
     for direction, log in reading.evidence.items():
         asked = evidence(reading.thresholds[direction])
