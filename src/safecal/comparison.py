@@ -15,6 +15,7 @@ from typing import Any, Self, final
 from . import documents
 from .display import number
 from .inference.results import Interval
+from .tabular import arrow_stream, frame_of
 
 __all__ = ["Comparison", "Difference", "SideBySide"]
 
@@ -60,7 +61,7 @@ class Difference:
         return self.p_value < 1.0 - self.interval.level
 
     @property
-    def told(self) -> bool:
+    def can_tell(self) -> bool:
         """Whether these rows can tell; not where they spread too little to hold what equal models do by chance."""
         at = self.interval
         spread = NormalDist().inv_cdf(0.5 * (1.0 + at.level))
@@ -163,6 +164,33 @@ class Comparison:
                 rows.append([label, *values, number(at.value, signed=True), ends, p_value])
         return rows
 
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the comparison as a DataFrame, one row for each metric.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            ``metric``, ``a``, ``b``, ``difference``, ``low``, ``high`` and ``p_value``.
+        """
+        return frame_of(self._columns(), library)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self._columns(), requested_schema)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        found = {"ECD": self.ecd, "NLL": self.nll, "Brier": self.brier}
+        known = {name: d for name, d in found.items() if d is not None}
+        columns: dict[str, list[Any]] = {"metric": list(known)}
+        columns |= {name: [getattr(d, name) for d in known.values()] for name in ("a", "b")}
+        columns["difference"] = [d.interval.value for d in known.values()]
+        columns |= {name: [getattr(d.interval, name) for d in known.values()] for name in ("low", "high")}
+        return columns | {"p_value": [d.p_value for d in known.values()]}
+
     def __repr__(self) -> str:
         return _text(self._title(), self._cells(), [f"Interval: {self._method()}.", self.verdict])
 
@@ -236,6 +264,33 @@ class SideBySide:
         head = ["", *(f"{name}, {100 * level:g} %" for name, level in zip("ab", self.level, strict=True))]
         rows = [head, ["verdict", *self.decisions], ["rows", *map(str, self.n)]]
         return rows + [[name, *(_value(x, name == "ECD") for x in pair)] for name, pair in self.metrics.items()]
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the comparison as a DataFrame, one row for each metric.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            ``metric``; and for each, ``a``, ``a_low`` and ``a_high``, NaN where there is no interval.
+        """
+        return frame_of(self._columns(), library)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self._columns(), requested_schema)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {"metric": list(self.metrics)}
+        for k, name in enumerate("ab"):
+            values = [pair[k] for pair in self.metrics.values()]
+            columns[name] = [x.value if isinstance(x, Interval) else x for x in values]
+            for end in ("low", "high"):
+                columns[f"{name}_{end}"] = [getattr(x, end) if isinstance(x, Interval) else math.nan for x in values]
+        return columns
 
     def __repr__(self) -> str:
         return _text(_SIDES, self._cells(), [_NO_TEST])
@@ -313,7 +368,7 @@ def _verdict(c: Comparison) -> str:
 
 def _untold(found: Mapping[str, Difference | None]) -> str:
     """Say where the rows cannot tell; nothing where they can."""
-    names = {name: d.interval for name, d in found.items() if d is not None and not d.told}
+    names = {name: d.interval for name, d in found.items() if d is not None and not d.can_tell}
     if not names:
         return ""
     said = f" These rows cannot tell the {' and the '.join(names)} of a from that of b"

@@ -24,6 +24,7 @@ from .inference.results import Interval, TestResult
 from .limits import LimitOptions
 from .summary import Summary
 from .table import Table
+from .tabular import arrow_stream, frame_of, key_columns
 from .tabulate import by_group, tabulate
 from .verdict import Verdict
 
@@ -167,6 +168,31 @@ class Consistency:
     def share_above(self) -> float:
         """Share of the steps above their band: over-confident."""
         return float((self.steps.ecd > self.bands()[:, 1]).mean())
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the steps as a DataFrame, one row each.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            ``step``, ``n``, ``ecd`` and ``median`` over the runs, ``low`` and ``high`` of the band in which a
+            consistent filter stays, and ``inside``.
+        """
+        return frame_of(self._columns(), library)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self._columns(), requested_schema)
+
+    def _columns(self) -> dict[str, Any]:
+        low, high = self.bands().T.tolist()
+        steps = key_columns("step", self.steps.keys, self.steps.labels)
+        means = {"n": self.steps.n.tolist(), "ecd": self.steps.ecd.tolist(), "median": list(self.step_medians)}
+        return {**steps, **means, "low": low, "high": high, "inside": self.inside.tolist()}
 
     def plot(self) -> Any:
         """Draw ECD over the steps with its band, the median run beside the mean.

@@ -22,7 +22,7 @@ __all__ = [
     "Metric",
     "count",
     "ece_of",
-    "evaluation_html",
+    "empty_bins",
     "evaluation_text",
     "inference_rows",
     "metric_rows",
@@ -74,14 +74,14 @@ def _row(
 
 
 def _table_cells(table: Table) -> tuple[list[str], Cells, list[str]]:
-    """Return header, one row a key with its unweighted values, and the weighted sum."""
+    """Return header, one row a key with its unweighted values, and the weighted sum; empty bins are left out."""
     total = table.total
     columns = ["rows", "ECD"]
     if total.sum_predicted is not None:  # a group has bins of its own, which these sums do not know: no ECE
         columns[1:1] = ["predicted", "observed", *(["ECE"] if table.bins else []), "ESCE"]
     n, ecd, predicted, observed = (x.tolist() for x in (table.n, table.ecd, table.predicted, table.observed))
     rows = zip(table.labels, n, ecd, predicted, observed, strict=True)
-    body = [_row(*row, columns) for row in rows]
+    body = [_row(*row, columns) for row in rows if row[1] or table.bins is None]
     means = (total.mean_confidence, total.accuracy) if table.top_label else (total.mean_predicted, total.mean_observed)
     ece = table.ece() if "ECE" in columns else None
     last = "weighted sum" if table.bins else "all rows"
@@ -101,7 +101,15 @@ def table_text(table: Table) -> str:
     header, body, last = _table_cells(table)
     lines = _align([[_short(row[0]), *row[1:]] for row in [header, *body, last]])
     rule = "-" * len(lines[0])
-    return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
+    left = empty_bins(table)
+    return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1], *([left] if left else [])])
+
+
+def empty_bins(table: Table) -> str:
+    """Say how many bins hold no rows, and are not shown; nothing where all do."""
+    if table.bins is None or (count := int((table.n == 0).sum())) == 0:
+        return ""
+    return f"{count} of {len(table)} bins {'is' if count == 1 else 'are'} empty, and not shown."
 
 
 def _escaped(text: str) -> str:
@@ -167,10 +175,11 @@ def table_html(table: Table) -> str:
     """Return a table as HTML; everything from the data is escaped."""
     header, body, last = _table_cells(table)
     rows = "".join(_html_row(row, "td") for row in body)
+    left = empty_bins(table)
     return (
         f"<table><caption>{_escaped('by ' + table.name)}</caption>"
         f"<thead>{_html_row(header, 'th')}</thead><tbody>{rows}</tbody>"
-        f"<tfoot>{_html_row(last, 'td')}</tfoot></table>"
+        f"<tfoot>{_html_row(last, 'td')}</tfoot></table>{f'<p>{left}</p>' if left else ''}"
     )
 
 
@@ -265,34 +274,3 @@ def _wrapped(text: str) -> list[str]:
         line.replace("\N{NO-BREAK SPACE}%", " %")
         for line in textwrap.wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), 78, break_on_hyphens=False)
     ]
-
-
-def evaluation_html(
-    title: str,
-    verdict: str,
-    metrics: Sequence[Metric],
-    tables: Sequence[Table],
-    places: Sequence[Place] = (),
-    remedy: str = "",
-) -> str:
-    """Return an evaluation as HTML; everything from the data is escaped."""
-    left, right = 'style="text-align:left"', 'style="text-align:right"'
-    rows = "".join(
-        f'<tr><th scope="row" {left}>{_escaped(a)}</th><td {right}>{_escaped(b)}</td><td {left}>{_escaped(c)}</td></tr>'
-        for a, b, c in metrics
-    )
-    head = f"<table><caption>{_escaped(title)}</caption><tbody>{rows}</tbody></table>"
-    said = f"<p><strong>{_escaped(verdict)}</strong></p>"
-    what = f"<p>What to do: {_escaped(remedy)}</p>" if remedy else ""
-    return f"<div>{said}{_places_html(places)}{what}{head}{''.join(map(table_html, tables))}</div>"
-
-
-def _places_html(places: Sequence[Place]) -> str:
-    if not places:
-        return ""
-    rows = "".join(_html_row(place_cells(place), "td") for place in places[:_PLACES])
-    more = f", the worst {_PLACES} of {len(places)} places" if len(places) > _PLACES else ""
-    return (
-        f"<table><caption>where it is over-confident{more}</caption>"
-        f"<thead>{_html_row(PLACE, 'th')}</thead><tbody>{rows}</tbody></table>"
-    )

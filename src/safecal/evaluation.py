@@ -14,7 +14,7 @@ from . import documents
 from ._checks.columns import fraction
 from ._checks.message import fail
 from ._types import ArrayLike
-from .display import Metric, cox_rows, evaluation_html, evaluation_text, inference_rows, metric_rows
+from .display import Metric, cox_rows, evaluation_text, inference_rows, metric_rows
 from .errors import OptionError, TruthError
 from .families.predictions import Predictions
 from .groups import GroupVerdict, group_verdict
@@ -84,7 +84,7 @@ class Evaluation:
     verdict: Verdict
     drawn: Reliability | None = None
     tested: TestResult | None = None
-    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     @np.errstate(all="ignore")  # far log-odds overflow on the way; what becomes NaN is judged as unknown
@@ -163,7 +163,7 @@ class Evaluation:
             tested=tested,
         )
 
-    def _once(self, name: str, find: Callable[[], Any]) -> Any:
+    def _once(self, name: Hashable, find: Callable[[], Any]) -> Any:
         """Find something when it is first asked for, and keep it."""
         if name not in self._found:
             with np.errstate(all="ignore"):
@@ -224,8 +224,9 @@ class Evaluation:
 
     @property
     def groups(self) -> Table | None:
-        """Sums by group; None when ``by`` was not given."""
-        return self.tally.groups
+        """Sums by group; None when ``by`` was not given. ``groups["north"].verdict`` judges one of them."""
+        table = self.tally.groups
+        return None if table is None else table.with_verdicts(self.group_verdict)
 
     @property
     def histogram(self) -> Histogram:
@@ -328,7 +329,8 @@ class Evaluation:
         if key not in self.groups.keys:
             keys = ", ".join(map(repr, self.groups.keys[:5])) + (", ..." if len(self.groups) > 5 else "")
             raise fail(OptionError, "key", f"must be one of the groups: {keys}", got=repr(key))
-        return group_verdict(self.tally, self.limits, key)
+        found: GroupVerdict = self._once(("group", key), lambda: group_verdict(self.tally, self.limits, key))
+        return found
 
     @property
     def n(self) -> int:
@@ -394,8 +396,9 @@ class Evaluation:
         return evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
 
     def _repr_html_(self) -> str:
-        v = self.verdict
-        return evaluation_html(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
+        from .html.notebook import evaluation_html
+
+        return evaluation_html(self, self._title(), self._metrics(), self._tables())
 
     def _remedy(self) -> str:
         return "" if self.verdict.diagnosis is None else self.verdict.diagnosis.remedy
@@ -413,17 +416,26 @@ class Evaluation:
         head += [] if self.summary.n_impossible else cox_rows(self.cox)  # no shift explains an impossible outcome
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
-    def plot(self) -> Any:
+    def plot(self, part: str | None = None, *, ax: Any = None, name: str | None = None) -> Any:
         """Draw the verdict, the reliability diagram, ECD by bin, the temperature and the groups, in one figure.
+
+        Parameters
+        ----------
+        part : {"reliability", "local", "ecd", "temperature", "groups", "excess", "contributions"}, optional
+            One part alone; by default four of them under the verdict.
+        ax : matplotlib Axes, optional
+            Where to draw a part; by default on a new figure.
+        name : str, optional
+            What the model is called. Parts of several models with names can share axes, with one legend.
 
         Returns
         -------
         matplotlib.figure.Figure
-            A new figure; the classes of `safecal.plot` draw each part on axes of yours.
+            The figure; the classes of `safecal.plot` hold the numbers that they draw.
         """
-        from .plot.dashboard import dashboard
+        from .plot.dashboard import drawn
 
-        return dashboard(self)
+        return drawn(self, part, ax, name)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write a page that explains everything: one HTML file that needs no network.

@@ -20,10 +20,11 @@ _SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _NAMED = 3  # places that a reason names
 # What a temperature means, by family.
 _TEMPERATURE = {
-    "bernoulli": "its logits are {} times too large",
-    "categorical": "its logits are {} times too large",
-    "gaussian": "its covariances are {} times too small",
+    "bernoulli": "its logits {} too large",
+    "categorical": "its logits {} too large",
+    "gaussian": "its covariances {} too small",
 }
+_CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
 
 
 @final
@@ -72,7 +73,7 @@ class Average:
     mistakes: Mistakes | None
     dimensions: float
     threshold: float
-    what: str  # a temperature means
+    what: str | None  # a temperature means; None where it is a temperature and no more
 
     @classmethod
     def of(cls, tally: Tally, ecd: Interval, temperature: Interval, mistakes: Mistakes | None, limits: Limits) -> Self:
@@ -92,8 +93,16 @@ class Average:
             mistakes,
             many,
             limits.threshold,
-            _TEMPERATURE.get(tally.family, "its temperature is {}"),
+            _TEMPERATURE.get(tally.family),
         )
+
+    def times(self, how: str, value: float) -> str:
+        """Say what a temperature means: "its logits are at most 1.7 times too large"; up to 1 nothing is."""
+        if self.what is None:
+            return f"its temperature {how.replace('are ', 'is ')} {value:.3g}"
+        if value < _CALIBRATED:
+            return self.what.format("are not")
+        return self.what.format("may be any number of times" if math.isinf(value) else f"{how} {value:.3g} times")
 
     @property
     def scales(self) -> list[Scale]:
@@ -123,12 +132,12 @@ def average_reason(decision: str, s: Summary, average: Average, *, scaled: bool 
     if s.weight_impossible > 0.0:
         rows = "1 outcome" if s.n_impossible == 1 else f"{s.n_impossible} outcomes"
         return f"{rows} happened to which the model had given probability 0."
-    ecd, t, what = average.ecd.interval, average.temperature.interval, average.what
+    ecd, t = average.ecd.interval, average.temperature.interval
     at = f"at {100 * ecd.level:g} % confidence"
     if decision == _SAFE:
         text = f"over-confidence beyond {average.allowed} is ruled out on average {at}: ECD is at most {ecd.high:.3g}"
         if not math.isnan(t.high):
-            text += f", and {what.format(f'at most {t.high:.3g}')}"
+            text += f", and {average.times('are at most', t.high)}"
         return text + "."
     if decision == _UNSAFE:
         return f"the model is over-confident: {_beyond(average, at, scaled)}."
@@ -137,13 +146,13 @@ def average_reason(decision: str, s: Summary, average: Average, *, scaled: bool 
 
 def _beyond(average: Average, at: str, scaled: bool) -> str:
     """Say which limit is exceeded: the first that is."""
-    ecd, t, what = average.ecd, average.temperature, average.what
+    ecd, t = average.ecd, average.temperature
     if ecd.beyond:
         text = f"ECD is at least {ecd.interval.low:.3g} {at}, where {average.allowed} is allowed"
-        named = scaled and math.isfinite(t.interval.value)
-        return text + (f"; {what.format(f'about {t.interval.value:.3g}')}" if named else "")
+        named = scaled and _CALIBRATED <= t.interval.value < math.inf
+        return text + (f"; {average.times('are about', t.interval.value)}" if named else "")
     if t.beyond:
-        return f"{what.format(f'at least {t.interval.low:.3g}')} {at}, where {t.limit:g} is allowed"
+        return f"{average.times('are at least', t.interval.low)} {at}, where {t.limit:g} is allowed"
     ratio, mistakes = average.ratio, average.mistakes
     assert ratio is not None
     assert mistakes is not None
@@ -160,8 +169,9 @@ def _undecided(average: Average) -> str:
         i = ecd.interval
         return f"ECD lies between {i.low:.3g} and {i.high:.3g}, and {average.allowed} is allowed"
     if not t.within:
-        text = average.what.format(f"between {t.interval.low:.3g} and {t.interval.high:.3g}")
-        return f"{text}, and {t.limit:g} is allowed"
+        least, most = t.interval.low, t.interval.high
+        how = f"are between {least:.3g} and" if least >= _CALIBRATED or average.what is None else "may be up to"
+        return f"{average.times(how, most)}, and {t.limit:g} is allowed"
     ratio, mistakes = average.ratio, average.mistakes
     if ratio is None or mistakes is None:
         return "there is nothing to bound"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -15,9 +15,22 @@ from ._sums.keyed import merged
 from ._types import BoolArray, FloatArray, IndexArray
 from .bins import Bins
 from .errors import MergeError, ShapeError, UnavailableError
-from .summary import COLUMN, OPTIONAL, Summary, added_up, as_sums, different_families, read, summaries, written
+from .summary import (
+    COLUMN,
+    OPTIONAL,
+    KeySummary,
+    Summary,
+    added_up,
+    as_sums,
+    different_families,
+    read,
+    summaries,
+    written,
+)
+from .tabular import arrow_stream, frame_of, key_columns
 
 if TYPE_CHECKING:
+    from .groups import GroupVerdict
     from .inference.results import Interval
 
 __all__ = ["SIDES", "Table", "bin_keys"]
@@ -59,6 +72,7 @@ class Table:
     bins: Bins | None = None
     top_label: bool = False
     _places: dict[Hashable, int] = field(default_factory=dict, init=False, repr=False)
+    _judge: Callable[[Hashable], GroupVerdict] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given, wanted = np.asarray(self.sums), (len(self.keys), len(COLUMN))
@@ -143,15 +157,39 @@ class Table:
         """A Summary for each key, made anew each time."""
         return summaries(self.sums)
 
-    def items(self) -> Iterator[tuple[Hashable, Summary]]:
+    def items(self) -> Iterator[tuple[Hashable, KeySummary]]:
         """Iterate over pairs of key and Summary."""
         for start in range(0, len(self), _BLOCK):
             some = slice(start, start + _BLOCK)
-            yield from zip(self.keys[some], summaries(self.sums[some]), strict=True)
+            for key, summary in zip(self.keys[some], summaries(self.sums[some]), strict=True):
+                yield key, self._view(key, summary)
 
-    def __getitem__(self, key: Hashable) -> Summary:
+    def __getitem__(self, key: Hashable) -> KeySummary:
         place = self._place(key)
-        return summaries(self.sums[place : place + 1])[0]
+        return self._view(self.keys[place], summaries(self.sums[place : place + 1])[0])
+
+    def _view(self, key: Hashable, summary: Summary) -> KeySummary:
+        judge = self._judge
+        return KeySummary(summary, None if judge is None else lambda: judge(key))
+
+    def with_verdicts(self, judge: Callable[[Hashable], GroupVerdict]) -> Self:
+        """Return the same table, the summaries of which answer with the verdict of their group.
+
+        Parameters
+        ----------
+        judge : callable
+            Takes a key; it is asked when a verdict is looked at, each time.
+
+        Returns
+        -------
+        Table
+            Equal to this one.
+        """
+        found = object.__new__(type(self))
+        for name in self.__slots__:
+            object.__setattr__(found, name, getattr(self, name))
+        object.__setattr__(found, "_judge", judge)
+        return found
 
     def only(self, key: Hashable) -> Self:
         """Return the table of one group."""
@@ -349,6 +387,52 @@ class Table:
         from .inference.keyed import intervals_together
 
         return intervals_together(self.sums, level)
+
+    def _columns(self, level: float = 0.95) -> dict[str, Sequence[Any]]:
+        if self.bins is not None:
+            edges = self.bins.edges
+            found: dict[str, Sequence[Any]] = {f"{self.name}_low": edges[:-1], f"{self.name}_high": edges[1:]}
+        else:
+            found = key_columns(self.name, self.keys, self.labels)
+        found |= {"n": self.n.tolist(), "n_impossible": self.n_impossible.tolist(), "share": self.weights.tolist()}
+        if not np.isnan(self.column("sum_predicted")).any():
+            found |= {"predicted": self.predicted.tolist(), "observed": self.observed.tolist()}
+            found["esce"] = self.gaps.tolist()
+        if self.bins is None and not np.isnan(self.column("sum_entropy")).any():
+            found["nll"] = [summary.nll for summary in self.summaries]
+        intervals = self.intervals(level)
+        found |= {"ecd": self.ecd.tolist(), "ecd_low": [i.low for i in intervals]}
+        return found | {"ecd_high": [i.high for i in intervals]}
+
+    def to_frame(self, library: str | None = None, *, level: float = 0.95) -> Any:
+        """Return the table as a DataFrame, one row for each key.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
+        level : float, default 0.95
+            Confidence that all intervals of ECD hold together.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            The key, or both ends of a bin; ``n``, ``n_impossible``, ``share``; ``predicted``, ``observed`` and ``esce``
+            of classes; ``nll`` of groups; ``ecd``, ``ecd_low`` and ``ecd_high``. NaN where a bin is empty.
+
+        Examples
+        --------
+        >>> import safecal
+        >>> result = safecal.evaluate([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6], by=["a", "a", "b", "b"])
+        >>> result.groups.to_frame("pandas")[["group", "n", "predicted", "observed"]]
+          group  n  predicted  observed
+        0     a  2       0.45       0.5
+        1     b  2       0.75       0.5
+        """
+        return frame_of(self._columns(level), library)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self._columns(), requested_schema)
 
     def __repr__(self) -> str:
         from .display import table_text

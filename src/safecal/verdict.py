@@ -147,6 +147,11 @@ class Verdict:
     def __str__(self) -> str:
         return f"{self.decision}: {self.reason}"
 
+    def _repr_html_(self) -> str:
+        from .html.notebook import verdict_html
+
+        return verdict_html(self)
+
     def __bool__(self) -> bool:
         raise TruthError(
             "a verdict is neither true nor false: UNSAFE would pass as true.\n\n"

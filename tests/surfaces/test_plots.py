@@ -19,9 +19,13 @@ import safecal
 from safecal import Evaluation, Summary, Table, plot
 from safecal.band import consistency_band, effective_rows
 from safecal.errors import InputError, LabelError, MissingExtraError, OptionError, ShapeError, UnavailableError
-from safecal.plot.canvas import brief, shortened
-from safecal.plot.forest import draw_intervals, linear_range
-from safecal.plot.scales import _ticks, temperature_range
+from safecal.html.intervals import ecd_range, factor_range
+from safecal.html.markup import shortened, visible
+from safecal.html.numbers import short
+from safecal.html.reliability import ReliabilityPoints, has_reliability
+from safecal.html.temperature import TemperatureCurve
+from safecal.plot.canvas import _ticks
+from safecal.plot.ecd import draw_intervals
 
 pytestmark = pytest.mark.proof
 
@@ -439,13 +443,13 @@ def test_the_strip_counts_the_rows() -> None:
         (9999, "9999"),
         (10_000, "10k"),
         (999_499, "999k"),
-        (999_500, "1.0M"),
-        (2 * 10**9, "2.0G"),
+        (999_500, "1M"),
+        (2 * 10**9, "2G"),
         (10**13, "1e+13"),
     ],
 )
 def test_counts_in_brief(count: int, text: str) -> None:
-    assert brief(count) == text
+    assert short(count) == text
 
 
 def test_diagrams_that_do_not_exist() -> None:
@@ -540,7 +544,7 @@ _ends = st.floats(-5.0, 50.0)
 )
 def test_the_axis_shows_every_value_and_the_limit(rows: list[tuple[float, float, float]], limit: float) -> None:
     intervals = [safecal.Interval(v, v - down, v + up, 0.95, "") for v, down, up in rows]
-    left, right = linear_range(intervals, [limit] * len(intervals))
+    left, right = ecd_range(intervals, [limit] * len(intervals))
     assert left < min(0.0, *(i.value for i in intervals), limit)
     assert right > max(0.0, *(i.value for i in intervals), limit)
     span = max(0.0, limit, *(v for v, _, _ in rows)) - min(0.0, *(v for v, _, _ in rows))
@@ -756,7 +760,7 @@ _temperature = st.one_of(st.sampled_from([0.0, math.inf, 1.0]), st.floats(1e-9, 
 @given(st.tuples(_temperature, _temperature, _temperature).map(sorted), st.floats(0.1, 100.0))
 def test_the_axis_of_temperatures(ordered: list[float], most: float) -> None:
     low, value, high = ordered
-    left, right = temperature_range([safecal.Interval(value, low, high, 0.95, "")], most)
+    left, right = factor_range([safecal.Interval(value, low, high, 0.95, "")], most)
     assert 0.0 < left < min(1.0, most)
     assert max(1.0, most) < right < math.inf
     nearest = high if value == 0.0 else low if value == math.inf else value
@@ -853,12 +857,12 @@ def test_groups_of_any_name_and_of_no_weight() -> None:
 def test_names_are_shortened_in_the_middle(name: str, most: int) -> None:
     short = shortened(name, most)
     assert len(short) <= most
-    assert short.isprintable()
+    assert short == visible(short)
     if len(name) <= most and name.isprintable():
         assert short == name
     if len(name) > most and name.isprintable():
-        assert short[0] == name[0]
-        assert "..." in short
+        assert name.startswith(short.partition("…")[0])
+        assert "…" in short
 
 
 def test_groups_need_groups() -> None:
@@ -1087,3 +1091,73 @@ def test_estimators_that_cannot_be_drawn() -> None:
         draw(Several(), [[0.0]], [1])
     with pytest.raises(ShapeError, match=r"got shape \(1,\) for 2 of `classes_`"):
         draw(Scores(), [[0.0]], [1])
+
+
+def test_the_page_and_the_plot_show_the_same_numbers() -> None:
+    evaluation = binary()
+    assert evaluation.bins is not None
+    points = ReliabilityPoints.of(evaluation.bins, evaluation.level)
+    shown = plot.ReliabilityDisplay.from_evaluation(evaluation)
+    for name in ("predicted", "observed", "low", "high", "outside", "overconfident"):
+        np.testing.assert_array_equal(getattr(points, name), getattr(shown, name))
+    curve, drawn = TemperatureCurve.of(evaluation), plot.TemperatureDisplay.from_evaluation(evaluation)
+    np.testing.assert_array_equal(curve.low_side, drawn.low_side)
+    assert (curve.ends, curve.interval) == (drawn.ends, drawn.interval)
+    assert drawn.ax_.get_xlim() == pytest.approx(curve.ends)
+
+
+# Several models on one axes
+
+
+def legend_of(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("display", [d for d in DISPLAYS if d not in (plot.ECDDisplay, plot.GroupsDisplay)])
+def test_models_with_names_share_axes_and_one_legend(display: Any) -> None:
+    figure, ax = plt.subplots(layout="constrained")
+    for name, times in (("forest", 0.5), ("trees", 2.0), ("logistic", 1.0)):
+        display.from_evaluation(binary(600, times), ax=ax, name=name)
+    figure.canvas.draw()
+    labels = legend_of(ax)
+    assert len(labels) == len(set(labels)), "nothing is said twice"
+    assert [sum(label.startswith(name) for label in labels) for name in ("forest", "trees", "logistic")] == [1, 1, 1]
+    models = [line for line in ax.get_lines() if line.get_gid() == "model"]
+    assert len({line.get_color() for line in models}) == len({line.get_linestyle() for line in models}) == 3
+    left, right = ax.get_xlim()
+    for line in models:
+        x = np.asarray(line.get_xdata(), dtype=float)
+        assert ((left <= x) & (x <= right)).any()
+
+
+def test_a_named_model_shows_the_points_of_its_bins() -> None:
+    shown = plot.ReliabilityDisplay.from_evaluation(binary(), name="trees")
+    (line,) = (line for line in shown.ax_.get_lines() if line.get_gid() == "model")
+    order = np.argsort(shown.predicted)
+    np.testing.assert_array_equal(line.get_xdata(), shown.predicted[order])
+    np.testing.assert_array_equal(line.get_ydata(), shown.observed[order])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_name_fits_every_kind(case: str) -> None:
+    evaluation = CASES[case]()
+    for display in DISPLAYS:
+        if (display is plot.GroupsDisplay and evaluation.groups is None) or (
+            display is plot.ReliabilityDisplay and not has_reliability(evaluation.bins)
+        ):
+            continue
+        shown = display.from_evaluation(evaluation, name="a $model_{")
+        shown.figure_.canvas.draw()
+        plt.close(shown.figure_)
+
+
+def test_an_evaluation_draws_one_part_where_it_is_told() -> None:
+    figure, ax = plt.subplots()
+    for name, times in (("one", 1.0), ("two", 2.0)):
+        assert binary(600, times).plot("reliability", ax=ax, name=name) is figure
+    assert {"one", "two"} <= set(legend_of(ax))
+    assert len(binary().plot().axes) == 4
+    with pytest.raises(OptionError, match="`part` must be"):
+        binary().plot("histogram")
+    with pytest.raises(OptionError, match="`ax` belongs to one part"):
+        binary().plot(ax=ax)

@@ -220,3 +220,13 @@ def test_wide_tables_scroll_by_keyboard(visit: Open) -> None:
             if region.evaluate("e => e.scrollLeft") > 0:
                 return
         pytest.fail("the table does not scroll")
+
+
+def test_a_table_that_is_cut_says_so(visit: Open) -> None:
+    said = "[...document.querySelectorAll('.wide')].map(part => getComputedStyle(part, '::before').content)"
+    with visit("unsafe", width=390) as page:
+        page.wait_for_selector(".wide[data-cut]")
+        assert any("Scroll to the right for more" in text for text in page.evaluate(said))
+    with visit("unsafe", width=1280) as page:
+        page.wait_for_timeout(100)
+        assert page.evaluate(f"{said}.slice(0, 2)") == ["none", "none"]

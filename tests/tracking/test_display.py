@@ -83,3 +83,13 @@ def test_bad_input_is_refused() -> None:
         ConsistencyDisplay.from_consistency(1.0)
     with pytest.raises(OptionError, match="`scale` must be one of 'ECD', 'NEES'; got 'SNEES'"):
         ConsistencyDisplay.from_consistency(consistency(), scale="SNEES")
+
+
+def test_ticks_stand_at_whole_steps() -> None:
+    x = np.random.default_rng(0).normal(size=(480, 3))
+    run, step = np.repeat(np.arange(24), 20), np.tile(np.arange(20), 24)
+    found = assess_consistency(safecal.gaussian(x, 0 * x, std=1.0), run=run, step=step)
+    display = ConsistencyDisplay.from_consistency(found)
+    display.figure_.canvas.draw()
+    assert all(tick == round(tick) for tick in display.ax_.get_xticks())
+    plt.close(display.figure_)

@@ -216,7 +216,7 @@ def test_rows_without_a_surprise_cannot_tell() -> None:
     sharp, vague = (safecal.bernoulli(y, np.full(50, p)) for p in (0.999, 0.99))
     found = compare(sharp, vague)
     assert found.nll.p_value > 0.5
-    assert not found.nll.told
+    assert not found.nll.can_tell
     assert found.verdict.endswith(
         "These rows cannot tell the NLL of a from that of b: what differs between them is rare and large, and too "
         "little of it has happened."

@@ -59,11 +59,11 @@ accuracy       0.7143  at a mean confidence of 0.8429
 probability   rows  predicted  observed     ECE     ESCE      ECD
 -----------------------------------------------------------------
 [0, 0.25)        3     0.0333    0.3333  0.3000  +0.3000     +inf
-[0.25, 0.5)      0        N/A       N/A     N/A      N/A      N/A
 [0.5, 0.75)      2     0.6500    1.0000  0.3500  +0.3500  -0.2082
 [0.75, 1]        2     0.8500    0.5000  0.3500  -0.3500  +0.4447
 -----------------------------------------------------------------
 weighted sum     7     0.4429    0.5714  0.3286  +0.1286     +inf
+1 of 4 bins is empty, and not shown.
 
 group                     rows  predicted  observed     ESCE      ECD
 ---------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_places_are_listed_after_the_verdict() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     markup = result._repr_html_()
-    assert f"<caption>where it is over-confident, the worst 5 of {len(places)} places</caption>" in markup
+    assert f"<caption>Where it is over-confident, the worst 5 of {len(places)} places</caption>" in markup
     assert f">{places[0].brief}</th>" in markup
 
 
@@ -280,3 +280,80 @@ def test_an_evaluation_fits_80_columns_at_the_edge(y_true: list[int], y_prob: li
 def test_a_temperature_that_does_not_exist_is_not_shown() -> None:
     assert "temperature" in repr(safecal.evaluate([1, 0], [0.7, 0.2], bins=None))
     assert "temperature" not in repr(safecal.evaluate([1, 0], [0.5, 0.5], bins=None))
+
+
+def test_empty_bins_are_counted_and_not_shown() -> None:
+    result = safecal.evaluate([0, 1, 1], [0.2, 0.7, 0.9])
+    lines = repr(result.bins).splitlines()
+    assert "N/A" not in repr(result.bins)
+    assert [line.split()[0] for line in lines[2:-3]] == ["[0.2,", "[0.7,", "[0.9,"]
+    assert lines[-1] == "7 of 10 bins are empty, and not shown."
+    assert "<p>7 of 10 bins are empty, and not shown.</p>" in result.bins._repr_html_()
+    assert "bins" not in repr(safecal.evaluate([0, 1], [0.2, 0.7], bins=2).bins)
+
+
+# Notebooks
+
+
+def noted(**options: object) -> safecal.Evaluation:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 2, 1000)
+    y = rng.random(1000) < 1 / (1 + np.exp(-z))
+    return safecal.evaluate(y, logits=2 * z, by={SCRIPT: rng.choice(["north", SCRIPT], 1000)}, **options)  # type: ignore[arg-type]
+
+
+def test_a_notebook_shows_verdict_reason_pictures_and_numbers_in_this_order() -> None:
+    result = noted()
+    markup = result._repr_html_()
+    order = ['<svg viewBox="0 0 48 48"', "<strong>UNSAFE</strong>", "Reliability diagram", "ECD along the predictions"]
+    order += ["ECD of each group", ">temperature</th>", "<summary>10 bins by probability</summary>"]
+    places = [markup.index(part) for part in order]
+    assert places == sorted(places)
+    assert markup.count('role="img"') == 3
+    assert "<script" not in markup
+    assert result.verdict.reason.split(":")[0][1:] in markup
+
+
+def test_the_style_of_a_notebook_touches_nothing_outside_the_output() -> None:
+    (style,) = re.findall(r"<style>(.*?)</style>", noted()._repr_html_(), re.DOTALL)
+    rules = re.findall(r"([^{}]+)\{[^{}]*\}", style)
+    assert len(rules) > 40
+    assert all(".safecal" in name for rule in rules for name in rule.split(","))
+    assert re.sub(r"[^{}]+\{[^{}]*\}", "", style).strip() == "", "nothing but plain rules"
+
+
+def test_what_is_named_in_a_picture_is_named_once_in_a_notebook() -> None:
+    outputs = noted()._repr_html_() + noted(bins=5, threshold=0.2)._repr_html_() + result_of_states()._repr_html_()
+    names = re.findall(r' id="([^"]*)"', result_of_states()._repr_html_() + noted()._repr_html_())
+    assert names
+    assert len(names) == len(set(names))
+    assert set(re.findall(r'aria-labelledby="([^" ]*)', outputs)) <= set(re.findall(r' id="([^"]*)"', outputs))
+
+
+def result_of_states() -> safecal.Evaluation:
+    x = np.random.default_rng(1).normal(size=(100, 2))
+    return safecal.gaussian(x, 0 * x, std=0.7).evaluate()
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        safecal.evaluate([1], [0.7]),
+        safecal.evaluate([1, 0], [1.0, 0.0]),
+        safecal.evaluate([1, 0, 1], [0.5] * 3, bins=None),
+        safecal.evaluate([1, 1], [0.0, 0.0], by=["a", "b"]),
+        result_of_states(),
+    ],
+)
+def test_a_notebook_shows_every_kind(result: safecal.Evaluation) -> None:
+    markup = result._repr_html_()
+    assert f"<strong>{result.verdict.decision}</strong>" in markup
+    assert "nan" not in re.sub(r"<[^>]*>", "", markup.lower()).split()
+
+
+def test_a_verdict_is_shown_by_itself() -> None:
+    verdict = noted().verdict
+    markup = verdict._repr_html_()
+    assert "<strong>UNSAFE</strong>" in markup
+    assert 'class="unsafe"' in markup
+    assert "<table" not in markup

@@ -13,8 +13,8 @@ from safecal import Evaluation
 from safecal.monitor import Monitor
 from safecal.watch.history import History, Point, Raised
 from safecal.watch.page import history_page
-from safecal.watch.page.curves import STRETCHES, thinned
-from safecal.watch.page.windows_picture import MOST, slots
+from safecal.watch.page.evidence import STRETCHES, thinned
+from safecal.watch.page.windows import MOST, slots
 
 from .histories import CASES, HOSTILE, SCRIPT, history_of, watched
 
@@ -113,7 +113,7 @@ def test_what_evaluate_calls_safe_may_be_relied_on(case: str) -> None:
     names = monitor.judged(changed[-1]) if changed else monitor.judged()
     verdict = Evaluation.of(sum(map(monitor.tally, names[1:]), monitor.tally(names[0]))).verdict
     assert verdict.decision == "SAFE"
-    assert f"By the rule of evaluate, windows {names[0]} to {names[-1]} are {verdict}" in re.sub(
+    assert f"Judged as safecal.evaluate does, windows {names[0]} to {names[-1]} are {verdict}" in re.sub(
         "[\xa0\u202f]", " ", text
     )
     assert "Do not rely on its certainty" not in text
@@ -146,7 +146,8 @@ def test_a_change_within_a_window_is_not_hidden_by_the_rows_before_it() -> None:
 def test_the_last_window_is_judged() -> None:
     history = history_of("drift")
     verdict = Evaluation.of(history.monitor.tally()).verdict
-    said = f"verdict {verdict.decision} of window 2026-01-30, by the rule of evaluate, for one look: {verdict.reason}"
+    said = f"verdict {verdict.decision} of window 2026-01-30, judged as safecal.evaluate does, for one look: "
+    said += verdict.reason
     assert said in re.sub("[\xa0\u202f]", " ", Reader(history_page(history)).text)
 
 

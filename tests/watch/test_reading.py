@@ -13,8 +13,7 @@ import pytest
 
 from safecal.errors import FileError, FormError
 from safecal.monitor import Monitor
-from safecal.watch.arrivals import Arrival
-from safecal.watch.folder import Folder
+from safecal.watch.arrivals import Arrival, Folder
 from safecal.watch.lines import Cutter, records
 from safecal.watch.store import Known
 from safecal.watch.stores.sqlite import SqliteStore

@@ -10,11 +10,11 @@ from typing import Any
 
 from ..errors import FileError, LockedError, OptionError, RangeError
 from ..monitor import Monitor
-from ..watch.folder import KINDS
+from ..watch.arrivals import KINDS
+from ..watch.notify import Notifier, channels
 from ..watch.status import status_text
-from ..watch.stopping import Stopping
 from ..watch.stores import open_store, store_files
-from ..watch.telling import Teller, channels
+from ..watch.waiting import Stopping
 from ..watch.watcher import Watcher
 from .apart import ReadFolder
 from .outputs import check_outputs
@@ -90,7 +90,7 @@ def _watch(options: argparse.Namespace) -> int:
         found = channels(**told) if any(told.values()) else {}
         apart = options.bad_rows == "quarantine"
         watcher = Watcher(store, lambda a, s: BatchContent(a, s, apart), say, retry=options.retry)
-        session = Session(options, store, watcher, Teller(store, found, say), stopping)
+        session = Session(options, store, watcher, Notifier(store, found, say), stopping)
         if options.prometheus is not None:
             from ..watch.prometheus import Server
 

@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 from typing import final
 
 from ..files import write_atomically
-from ..report.markup import visible
-from ..watch.arrivals import Arrival
-from ..watch.folder import Folder
+from ..html.markup import visible
+from ..watch.arrivals import Arrival, Folder
 from ..watch.history import History
 from ..watch.lines import PREFIX, Cutter
-from ..watch.pipe import Pipe
-from ..watch.status import power
-from ..watch.stopping import StopNow, Stopping
+from ..watch.notify import Notifier
+from ..watch.status import power_of_ten
 from ..watch.store import Store, Taken
-from ..watch.telling import Teller
+from ..watch.waiting import Pipe, StopNow, Stopping
 from ..watch.watcher import Watcher
 
 __all__ = ["ALARM", "ASIDE", "Session", "say", "write_page"]
@@ -56,7 +54,7 @@ class Session:
     options: argparse.Namespace
     store: Store
     watcher: Watcher
-    teller: Teller
+    teller: Notifier
     stopping: Stopping
     latest: History = field(init=False)
     _paged: float | None = None
@@ -174,5 +172,5 @@ def _line(taken: Taken) -> str:
     last = taken.points[-1]
     logs = {"over": last.log_over, "under": last.log_under, "up": last.log_up, "down": last.log_down}
     logs |= {"change": last.log_change, "to under": last.log_other}
-    evidence = ", ".join(f"{power(log)} {name}" for name, log in logs.items() if log is not None)
+    evidence = ", ".join(f"{power_of_ten(log)} {name}" for name, log in logs.items() if log is not None)
     return f"taken: {taken.batch}: {rows} {'row' if rows == 1 else 'rows'}, ECD {total.ecd:+.4f}; e-values {evidence}"

@@ -10,9 +10,9 @@ from typing import Any
 from .._checks.message import fail, show
 from ..errors import InputError, MissingExtraError
 from ..evaluation import Evaluation
+from ..html.markup import shortened
 from ..inference.results import Interval
 from ..report import report_html
-from ..report.markup import shortened
 
 __all__ = ["log_evaluation"]
 

@@ -11,7 +11,7 @@ from .._checks.columns import whole_number
 from .._checks.message import fail, show
 from ..errors import InputError, MissingExtraError
 from ..monitor import Monitor
-from ..watch.readings import Reader, Reading, group_names, shown_groups
+from ..watch.standing import Reader, Reading, group_names, shown_groups
 
 __all__ = ["observe"]
 

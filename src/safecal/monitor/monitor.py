@@ -18,6 +18,7 @@ from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
 from ..limits import Limits
 from ..summary import Summary, as_sums
+from ..tabular import frame_of
 from ..tally import Tally
 from .alarm import Alarm
 from .detector import FORMS
@@ -395,6 +396,28 @@ class Monitor:
         kept = {name: window.summary for name, window in sorted(self._windows.kept.items())}
         found = intervals_from_sums(as_sums(list(kept.values())), level)
         return {name: (summary, at) for (name, summary), at in zip(kept.items(), found, strict=True)}
+
+    def to_frame(self, library: str | None = None, *, level: float = 0.95) -> Any:
+        """Return the windows that are kept as a DataFrame, one row each, in order.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
+        level : float, default 0.95
+            Level of each interval by itself, as in `windows`.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            ``window``, ``n``, ``n_impossible``, ``ecd``, ``ecd_low`` and ``ecd_high``.
+        """
+        found = self.windows(level)
+        sums, ends = ([pair[j] for pair in found.values()] for j in (0, 1))
+        columns: dict[str, list[Any]] = {"window": list(found)}
+        columns |= {name: [getattr(s, name) for s in sums] for name in ("n", "n_impossible", "ecd")}
+        columns |= {f"ecd_{name}": [getattr(at, name) for at in ends] for name in ("low", "high")}
+        return frame_of(columns, library)
 
     def last_window(self, level: float = 0.95) -> tuple[str, Summary, Interval] | None:
         """Return the last window: its name, its summary and the interval of its ECD.

@@ -6,10 +6,9 @@ axes they are given, and change none of matplotlib's settings.
 """
 
 from .consistency import ConsistencyDisplay
-from .contributions import ContributionDisplay
 from .dashboard import dashboard
 from .ecd import ECDDisplay
-from .excess import ExcessDisplay
+from .excess import ContributionDisplay, ExcessDisplay
 from .groups import GroupsDisplay
 from .local import LocalDisplay
 from .recalibration import RecalibrationDisplay

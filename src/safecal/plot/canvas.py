@@ -1,4 +1,4 @@
-"""Where plots are drawn: on the axes that were given, or on new ones; and the look that all of them share.
+"""Where plots are drawn: on the axes that were given, or on new ones; and the look and the scales that they share.
 
 Nothing here touches matplotlib's settings. The neutral colour is the one that the axes themselves use for text, so that
 dark styles stay readable. The other colours are those of Okabe and Ito, which colour-blind readers tell apart.
@@ -7,10 +7,12 @@ dark styles stay readable. The other colours are those of Okabe and Ito, which c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._checks.message import fail
 from ..errors import MissingExtraError, OptionError
+from ..html import numbers
+from ..html.markup import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,23 +24,31 @@ __all__ = [
     "NEUTRAL",
     "OVER",
     "UNDER",
+    "Look",
     "axes_on",
     "blank_figure",
-    "brief",
     "direction_label",
+    "excess_axis",
     "heading",
     "ink",
     "legend_above",
     "message",
+    "next_look",
     "percent",
-    "shortened",
+    "temperature_axis",
 ]
 
 OVER, UNDER = "#D55E00", "#0072B2"  # vermillion, blue
 NEUTRAL = "#56B4E9"  # sky blue
 BEFORE, AFTER = "#CC79A7", "#009E73"  # reddish purple, bluish green
+# Of models that share axes: no two have the same colour, line and marker.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+_STYLES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+_MODEL = "model"
 
 _COLUMNS = 2  # of a legend
+_LONGEST = 28  # characters of a name
 _LINE = 1.45  # height of a line of a legend, in sizes of its letters
 
 
@@ -87,6 +97,27 @@ def ink(ax: Axes) -> Any:
     return ax.xaxis.label.get_color()
 
 
+class Look(NamedTuple):
+    """How one of several models is drawn, and what the legend calls it."""
+
+    name: str
+    colour: str
+    style: str
+    marker: str
+    first: bool
+
+    def line(self) -> dict[str, Any]:
+        """Return how its line is drawn; one of them carries the name."""
+        return {"color": self.colour, "ls": self.style, "lw": 1.7, "label": self.name, "gid": _MODEL}
+
+
+def next_look(ax: Axes, name: str) -> Look:
+    """Return the look of one more model on axes that may hold others."""
+    k = sum(line.get_gid() == _MODEL for line in ax.get_lines())
+    colour, style, marker = (palette[k % len(palette)] for palette in (_COLOURS, _STYLES, _MARKERS))
+    return Look(shortened(name, _LONGEST), colour, style, marker, k == 0)
+
+
 def legend_above(ax: Axes) -> None:
     """Put the legend above the axes, where no data are."""
     handles, labels = ax.get_legend_handles_labels()
@@ -128,24 +159,47 @@ def direction_label(name: str, below: str = "under-confident", above: str = "ove
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, as text."""
-    return f"{100.0 * share:.6g} %"
+    """Return a share in percent, as pages write it, with a plain space."""
+    return numbers.percent(share, " ")
 
 
-def brief(count: int) -> str:
-    """Return a number of rows in at most four characters: 3821, 12k, 1.2M."""
-    if count < 10_000:
-        return str(count)
-    for unit, size in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
-        if count < 999.5 * size:
-            return f"{count / size:.0f}{unit}" if count >= 9.95 * size else f"{count / size:.1f}{unit}"
-    return f"{count:.0e}"
+def temperature_axis(ax: Axes, left: float, right: float) -> None:
+    """Make the x axis logarithmic, with plain numbers at its ticks."""
+    ax.set_xscale("log")
+    ax.set_xlim(left, right)
+    ticks = _ticks(left, right)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
 
 
-def shortened(name: str, most: int) -> str:
-    """Return a name of the data as one line of printable characters, with its middle left out where it is long."""
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
-    if len(line) <= most:
-        return line
-    tail = (most - 3) // 3
-    return f"{line[: most - 3 - tail]}...{line[len(line) - tail :]}"
+def _ticks(left: float, right: float) -> list[float]:
+    if right / left < 6.0:  # so short that equal steps read better
+        for step in (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0):
+            found = [round(k * step, 10) for k in range(math.ceil(left / step), math.floor(right / step) + 1)]
+            if len(found) <= 8 and (len(found) >= 3 or step >= 1.0):
+                return found
+    decades = range(math.floor(math.log10(left)), math.ceil(math.log10(right)) + 1)
+    series = (1.0, 2.0, 5.0) if right / left < 300.0 else (1.0,)
+    every = max(math.ceil(len(decades) / 8), 1)
+    found = [float(f"{m * 10.0**d:.3g}") for d in decades if d % every == 0 for m in series]
+    return [tick for tick in found if left <= tick <= right]
+
+
+def excess_axis(ax: Axes, low: float, high: float) -> None:
+    """Set the limits of an x axis in nats; beyond 1 nat it is logarithmic where the values reach far."""
+    pad = 0.05 * (high - low) or 0.1
+    if high <= 20.0:
+        ax.set_xlim(low - pad, high + pad)
+        return
+    ax.set_xscale("asinh", linear_width=1.0)
+    ax.set_xlim(min(1.15 * low, low - 0.1), max(1.15 * high, high + 0.1))
+    reach = max(-low, high)
+    steps = (1.0, 2.0, 5.0) if reach < 200.0 else (1.0,)
+    sizes = [0.5] + [m * 10.0**d for d in range(math.ceil(math.log10(reach)) + 1) for m in steps]
+    if low > -0.5 and reach < 200.0:
+        sizes = [size for size in sizes if size != 0.5]
+    ticks = [0.0, *sizes, *(-size for size in sizes)]
+    left, right = ax.get_xlim()
+    shown = sorted(tick for tick in ticks if left <= tick <= right)
+    ax.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    ax.minorticks_off()

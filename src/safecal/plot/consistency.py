@@ -173,6 +173,8 @@ class ConsistencyDisplay:
         style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3.5, "zorder": 3}
         ax.plot(self.steps, self.median, color=color, alpha=0.65, label=median, **style)
         self._scale(ax)
+        if np.all(self.steps == np.round(self.steps)):
+            ax.locator_params(axis="x", integer=True)  # there is no step 2.5
         ax.set_xlabel("step")
         ax.set_ylabel("ECD (nat)" if self.scale == "ECD" else self.scale)
         legend_above(ax)

@@ -5,24 +5,51 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from .._checks.columns import choice
+from .._checks.message import fail
+from ..errors import OptionError
 from ..evaluation import Evaluation
-from .canvas import blank_figure, heading, shortened
-from .contributions import ContributionDisplay
-from .display import checked
+from ..html.markup import shortened
+from ..html.reliability import has_reliability
+from .canvas import blank_figure, heading
+from .display import Display, checked
 from .ecd import ECDDisplay
-from .excess import ExcessDisplay
+from .excess import ContributionDisplay, ExcessDisplay
 from .groups import GroupsDisplay
 from .local import LocalDisplay
-from .reliability import ReliabilityDisplay, has_reliability
+from .reliability import ReliabilityDisplay
 from .temperature import TemperatureDisplay
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["dashboard"]
+__all__ = ["dashboard", "drawn"]
 
 _GROUPS = 12  # at most
 _SIZE = (11.0, 8.6)  # inches
+_PARTS: dict[str, type[Display]] = {
+    "reliability": ReliabilityDisplay,
+    "local": LocalDisplay,
+    "ecd": ECDDisplay,
+    "temperature": TemperatureDisplay,
+    "groups": GroupsDisplay,
+    "excess": ExcessDisplay,
+    "contributions": ContributionDisplay,
+}
+
+
+def drawn(evaluation: Evaluation, part: str | None, ax: Axes | None, name: str | None) -> Figure | SubFigure:
+    """Draw all of an evaluation, or one part of it, and return the figure."""
+    if part is None:
+        if ax is not None or name is not None:
+            given = "ax" if ax is not None else "name"
+            hint = f'name a part: `plot("reliability", {given}={given})`.'
+            raise fail(OptionError, given, "belongs to one part of the picture", hint=hint)
+        return dashboard(evaluation)
+    shown = _PARTS[choice(part, "part", tuple(_PARTS))].from_evaluation(evaluation, ax=ax, name=name)
+    figure: Figure | SubFigure = shown.figure_
+    return figure
 
 
 def dashboard(evaluation: Evaluation, *, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from .._checks.message import fail, show
-from .._types import ArrayLike
-from ..errors import OptionError
+from .._types import AnyArray, ArrayLike
+from ..errors import LabelError, OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..front_door import evaluate
-from .canvas import axes_on
-from .estimators import estimated
+from .canvas import Look, axes_on, heading, next_look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,12 +46,17 @@ class Display(ABC):
     def _draw(self, ax: Axes) -> None:
         """Draw on axes."""
 
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw one of several models; by default alone, under its name."""
+        self._draw(ax)
+        heading(ax, look.name)
+
     def _size(self) -> tuple[float, float]:
         """Return the size of a new figure, in inches."""
         return 5.8, 4.2
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None) -> Self:
+    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None, name: str | None = None) -> Self:
         """Draw what an evaluation holds.
 
         Parameters
@@ -59,28 +65,36 @@ class Display(ABC):
             Of any predictions; where it lacks what is drawn, the plot or an error says so.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
 
         Returns
         -------
         Display
             The display, drawn.
         """
-        return cls._of(checked(evaluation)).plot(ax=ax)
+        return cls._of(checked(evaluation)).plot(ax=ax, name=name)
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
+    def plot(self, *, ax: Axes | None = None, name: str | None = None) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
 
         Returns
         -------
         Display
             Itself.
         """
-        self._draw(self._on(ax, self._size()))
+        axes = self._on(ax, self._size())
+        if name is None:
+            self._draw(axes)
+        else:
+            self._draw_model(axes, next_look(axes, name))
         return self
 
     def _on(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -97,6 +111,7 @@ class Display(ABC):
         *,
         logits: ArrayLike | None = None,
         ax: Axes | None = None,
+        name: str | None = None,
         **options: Any,
     ) -> Self:
         """Evaluate a classifier, and draw.
@@ -111,6 +126,8 @@ class Display(ABC):
             Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
         **options : Any
             Every other argument of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
 
@@ -119,7 +136,7 @@ class Display(ABC):
         Display
             The display, drawn.
         """
-        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax)
+        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax, name=name)
 
     @classmethod
     def from_estimator(
@@ -130,6 +147,7 @@ class Display(ABC):
         *,
         pos_label: Any = None,
         ax: Axes | None = None,
+        name: str | None = None,
         **options: Any,
     ) -> Self:
         """Evaluate a fitted classifier of scikit-learn's kind, and draw.
@@ -146,6 +164,8 @@ class Display(ABC):
             The positive one of two classes; by default the last of ``classes_``.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
         **options : Any
             Every other argument of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
 
@@ -155,4 +175,33 @@ class Display(ABC):
             The display, drawn.
         """
         y_prob, labels = estimated(estimator, X, pos_label)
-        return cls.from_predictions(y, y_prob, ax=ax, **labels, **options)
+        return cls.from_predictions(y, y_prob, ax=ax, name=name, **labels, **options)
+
+
+def estimated(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[AnyArray, dict[str, Any]]:
+    """Return the probabilities of an estimator, and the labels that they belong to."""
+    predict = getattr(estimator, "predict_proba", None)
+    hint = "pass its probabilities to `from_predictions`."
+    if not callable(predict):
+        got = f"a {type(estimator).__name__}"
+        raise fail(OptionError, "estimator", "must have a method `predict_proba`", got=got, hint=hint)
+    classes = getattr(estimator, "classes_", None)
+    if classes is None or np.ndim(classes) != 1:
+        got = "no `classes_`" if classes is None else "several outputs"
+        raise fail(OptionError, "estimator", "must be fitted, for one output with `classes_`", got=got, hint=hint)
+    names = np.asarray(classes).tolist()
+    y_prob = np.asarray(predict(X))
+    if y_prob.ndim != 2 or y_prob.shape[1] != len(names) or len(names) < 2:
+        got = f"shape {y_prob.shape} for {len(names)} of `classes_`"
+        raise fail(ShapeError, "estimator", "must predict a column for each of two or more classes", got=got, hint=hint)
+    if len(names) > 2:
+        if pos_label is not None:
+            raise fail(
+                OptionError, "pos_label", "is for two classes", got=f"{len(names)} classes", hint="leave it out."
+            )
+        return y_prob, {"labels": names}
+    positive = names[1] if pos_label is None else pos_label
+    if positive not in names:
+        got = f"{show(positive)}, and `classes_` {show(names)}"
+        raise fail(LabelError, "pos_label", "must be one of the classes of the estimator", got=got)
+    return y_prob[:, names.index(positive)], {"pos_label": positive}

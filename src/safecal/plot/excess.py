@@ -1,4 +1,4 @@
-"""How the excess is spread over the rows."""
+"""How the excess is spread over the rows, and how ECD adds up, row by row."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ from scipy import special
 
 from .._types import FloatArray
 from ..evaluation import Evaluation
-from .canvas import OVER, direction_label, ink, legend_above, message, percent
+from .canvas import OVER, UNDER, Look, direction_label, excess_axis, ink, legend_above, message, percent
 from .display import Display
-from .scales import excess_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ExcessDisplay", "draw_shares", "excess_range", "least_share", "share_axis", "spread_of"]
+__all__ = [
+    "ContributionDisplay",
+    "ExcessDisplay",
+    "draw_shares",
+    "excess_range",
+    "least_share",
+    "share_axis",
+    "spread_of",
+]
 
 _FEW = 12  # points up to which each is marked
+_WORST = 0.01  # of the rows
 
 
 @final
@@ -85,6 +93,25 @@ class ExcessDisplay(Display):
     def __repr__(self) -> str:
         rest = f"median {self.median:+.3g}, {100.0 * self.surprised:.3g} % of the rows above 0"
         return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {rest}"
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the shares of one of several models."""
+        low, high = excess_range(self)
+        least = least_share(self) if self.excess.size else 1.0
+        if look.first:
+            ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
+            ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
+            ax.set_ylabel("share of rows with at least that")
+        else:
+            low, high = min(low, ax.dataLim.x0), max(high, ax.dataLim.x1)
+            least = min(least, ax.get_ylim()[0] / 0.5)
+        ax.set_xscale("linear")
+        excess_axis(ax, low, high)
+        if self.excess.size:
+            label = f"{look.name}, ECD {self.ecd:+.3g}"
+            ax.step(self.excess, self.share, where="pre", zorder=4, **look.line() | {"label": label})
+        share_axis(ax, min(least, 1.0))
+        legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
         if not self.excess.size:
@@ -161,3 +188,110 @@ def share_axis(ax: Axes, least: float) -> None:
     shown = [tick for tick in ticks if tick >= ax.get_ylim()[0]]
     ax.set_yticks(shown, [percent(tick) for tick in shown])
     ax.minorticks_off()
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class ContributionDisplay(Display):
+    """How ECD adds up when rows are taken one after the other, the most surprising first.
+
+    The curve climbs through the rows that surprised the model more than it had announced, falls through the others, and
+    ends at ECD. A steep start says that a few rows decide. It is exact at the cells of the histogram of the excess, and
+    straight between them.
+
+    Attributes
+    ----------
+    share : ndarray of shape (points,)
+        Share of the weight taken so far, from 0 to 1.
+    total : ndarray of shape (points,)
+        Their part of ECD in nats; the last is ECD. Impossible rows, of infinite excess, are left out.
+    worst_share : float
+        Share of all excess above 0 in the most surprising 1 % of the rows; NaN for fewer than 100 rows.
+    limit : float
+        Largest ECD that is allowed, in nats; for states the threshold times the dimension.
+    n_impossible : int
+        Rows that are left out.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    See Also
+    --------
+    ExcessDisplay : How the excess is spread.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from safecal.plot import ContributionDisplay
+    >>> display = ContributionDisplay.from_predictions([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8])
+    >>> display
+    ContributionDisplay: ECD -0.157, up to +0.0487 from rows that surprised
+    >>> plt.close(display.figure_)
+    """
+
+    share: FloatArray
+    total: FloatArray
+    worst_share: float
+    limit: float
+    n_impossible: int
+
+    @classmethod
+    def _of(cls, evaluation: Evaluation) -> Self:
+        histogram = evaluation.histogram
+        counts, sums = np.array(histogram.counts)[::-1], np.array(histogram.sums)[::-1]
+        full = counts > 0.0
+        weight = counts.sum() or 1.0
+        share = np.concatenate([[0.0], np.cumsum(counts[full]) / weight])
+        total = np.concatenate([[0.0], np.cumsum(sums[full]) / weight])
+        limit = evaluation.verdict.allowed
+        worst = histogram.worst_share(_WORST) if evaluation.n >= 1.0 / _WORST else math.nan
+        return cls(share, total, worst, limit, evaluation.summary.n_impossible)
+
+    def __repr__(self) -> str:
+        end, top = self.total[-1], self.total.max()
+        return f"{type(self).__name__}: ECD {end:+.3g}, up to {top:+.3g} from rows that surprised"
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the curve of one of several models."""
+        if look.first:
+            ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
+            if math.isfinite(self.limit):
+                ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
+            ax.set_xlim(0.0, 100.0)
+            ax.margins(y=0.12)
+            ax.set_xlabel("rows, the most surprising first (%)")
+            ax.set_ylabel("their part of ECD (nat)")
+        label = f"{look.name}, ECD {self.total[-1]:+.3g}"
+        ax.plot(100.0 * self.share, self.total, zorder=3, **look.line() | {"label": label})
+        legend_above(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        if len(self.share) < 2:
+            message(ax, "Every outcome was one that the model had called impossible.")
+            return
+        x, y = 100.0 * self.share, self.total
+        top = int(np.argmax(y))
+        ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
+        if math.isfinite(self.limit):
+            ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
+        if top > 0:
+            ax.plot(
+                x[: top + 1], y[: top + 1], color=OVER, lw=2.0, ls="-", zorder=3, label="more surprised than announced"
+            )
+        if top < len(x) - 1:
+            ax.plot(x[top:], y[top:], color=UNDER, lw=2.0, ls="-.", zorder=3, label="less surprised than announced")
+        name = "ECD" if self.n_impossible == 0 else "ECD of the possible rows"
+        end = {"marker": "o", "markersize": 7, "linestyle": "none", "color": ink(ax), "clip_on": False, "zorder": 5}
+        ax.plot([100.0], [y[-1]], label=f"{name}, {y[-1]:+.3g}", **end)
+        if not math.isnan(self.worst_share):
+            at = float(np.interp(_WORST, self.share, self.total))
+            label = f"worst 1 %: {100.0 * self.worst_share:.0f} % of the rise"
+            ax.plot(
+                [100.0 * _WORST], [at], marker="D", linestyle="none", color=OVER, markersize=6, zorder=4, label=label
+            )
+        ax.set_xlim(0.0, 100.0)
+        ax.margins(y=0.12)
+        ax.set_xlabel("rows, the most surprising first (%)")
+        ax.set_ylabel("their part of ECD (nat)")
+        legend_above(ax)

@@ -15,12 +15,13 @@ from ..errors import OptionError
 from ..evaluation import Evaluation
 from ..front_door import evaluate
 from ..groups import judge_groups
+from ..html.intervals import ecd_range
+from ..html.markup import shortened
 from ..inference.results import Interval
 from ..table import Table
-from .canvas import direction_label, ink, legend_above, shortened
+from .canvas import direction_label, heading, ink, legend_above
 from .display import Display, checked
-from .ecd import draw_zero, note
-from .forest import BEYOND, draw_intervals, linear_range, name_rows, states
+from .ecd import BEYOND, draw_intervals, draw_zero, name_rows, note, states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +80,9 @@ class GroupsDisplay(Display):
     limits: tuple[float, ...]
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation, *, ax: Axes | None = None, most: int = _MOST) -> Self:
+    def from_evaluation(
+        cls, evaluation: Evaluation, *, ax: Axes | None = None, name: str | None = None, most: int = _MOST
+    ) -> Self:
         """Draw the groups of an evaluation.
 
         Parameters
@@ -88,6 +91,8 @@ class GroupsDisplay(Display):
             Made with ``by=``.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called; written above.
         most : int, default 20
             How many groups to draw, at most; a line says how many more there are.
 
@@ -96,7 +101,7 @@ class GroupsDisplay(Display):
         GroupsDisplay
             The display, drawn.
         """
-        return cls._of(checked(evaluation)).plot(ax=ax, most=most)
+        return cls._of(checked(evaluation)).plot(ax=ax, name=name, most=most)
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
@@ -115,6 +120,7 @@ class GroupsDisplay(Display):
         *,
         logits: ArrayLike | None = None,
         ax: Axes | None = None,
+        name: str | None = None,
         most: int = _MOST,
         **options: Any,
     ) -> Self:
@@ -130,6 +136,8 @@ class GroupsDisplay(Display):
             Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called; written above.
         most : int, default 20
             How many groups to draw, at most.
         **options : Any
@@ -140,7 +148,7 @@ class GroupsDisplay(Display):
         GroupsDisplay
             The display, drawn.
         """
-        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax, most=most)
+        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax, name=name, most=most)
 
     @classmethod
     def from_table(
@@ -150,6 +158,7 @@ class GroupsDisplay(Display):
         threshold: float = 0.1,
         level: float = 0.95,
         ax: Axes | None = None,
+        name: str | None = None,
         most: int = _MOST,
     ) -> Self:
         """Draw a table of groups, for example one that was merged from several.
@@ -164,6 +173,8 @@ class GroupsDisplay(Display):
             Level of the intervals.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called; written above.
         most : int, default 20
             How many groups to draw, at most.
 
@@ -173,7 +184,7 @@ class GroupsDisplay(Display):
             The display, drawn.
         """
         limit, level = positive(threshold, "threshold"), fraction(level, "level")
-        return cls._of_table(table, table.intervals(level), [limit] * len(table)).plot(ax=ax, most=most)
+        return cls._of_table(table, table.intervals(level), [limit] * len(table)).plot(ax=ax, name=name, most=most)
 
     @classmethod
     def _of_table(cls, table: Table, intervals: Sequence[Interval], limits: Sequence[float]) -> Self:
@@ -193,13 +204,15 @@ class GroupsDisplay(Display):
         limit = f"{self.limits[0]:g} nat" if len(set(self.limits)) == 1 else "their limits"
         return f"{type(self).__name__}: {len(self.labels)} groups, {beyond} of them beyond {limit}"
 
-    def plot(self, *, ax: Axes | None = None, most: int = _MOST) -> Self:
+    def plot(self, *, ax: Axes | None = None, name: str | None = None, most: int = _MOST) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called; written above.
         most : int, default 20
             How many groups to draw, at most; a line says how many more there are.
 
@@ -210,7 +223,10 @@ class GroupsDisplay(Display):
         """
         drawn = min(whole_number(most, "most", 1), len(self.labels))
         more = drawn < len(self.labels)
-        self._draw(self._on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + more))), drawn)
+        axes = self._on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + more)))
+        self._draw(axes, drawn)
+        if name is not None:
+            heading(axes, shortened(name, _NAME))
         return self
 
     def _draw(self, ax: Axes, drawn: int = _MOST) -> None:
@@ -219,7 +235,7 @@ class GroupsDisplay(Display):
         limits = self.limits[:drawn]
         draw_zero(ax, limits)
         ax.plot([], [], color=ink(ax), lw=1.3, label="intervals, all together")
-        draw_intervals(ax, intervals, limits, linear_range(intervals, limits))
+        draw_intervals(ax, intervals, limits, ecd_range(intervals, limits))
         counts = self.n[:drawn]
         name_rows(ax, [shortened(label, _NAME) for label in self.labels[:drawn]], counts)
         for y, row in enumerate(zip(intervals, counts, self.n_impossible[:drawn], strict=True)):

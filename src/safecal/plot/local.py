@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.columns import positive
-from ..course import BEYOND, OTHER, SUSPECTED, Course, Step
 from ..evaluation import Evaluation
+from ..html.course import BEYOND, OTHER, SUSPECTED, Course, Step
 from ..inference.local import Local
-from .canvas import OVER, ink, legend_above, message
+from .canvas import OVER, Look, ink, legend_above, message
 from .display import Display
 
 if TYPE_CHECKING:
@@ -113,6 +113,36 @@ class LocalDisplay(Display):
         ax.minorticks_off()
         ax.set_xlabel(c.axis)
         ax.set_ylabel("ECD (nat), above 0 over-confident")
+        legend_above(ax)
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the steps of one of several models; a filled marker is beyond the limit."""
+        c = self.course
+        known = [step for step in c.steps if math.isfinite(step.range.ecd.value)]
+        values = [step.range.ecd.value for step in known]
+        marks = [0.0, *values, *(1.2 * step.limit for step in c.steps if math.isfinite(step.limit))]
+        pad = 0.1 * (max(marks) - min(marks) or 0.1)
+        ends = (c.left, c.right, min(marks) - pad, max(marks) + pad)
+        if look.first:
+            ax.axhline(0.0, color=ink(ax), lw=1.0, zorder=1)
+            ax.set_xlabel(c.axis)
+            ax.set_ylabel("ECD (nat), above 0 over-confident")
+            self._limits(ax)
+        else:
+            held = (*ax.get_xlim(), *ax.get_ylim())
+            ends = (min(ends[0], held[0]), max(ends[1], held[1]), min(ends[2], held[2]), max(ends[3], held[3]))
+        ax.set_xlim(ends[0], ends[1])
+        ax.set_ylim(ends[2], ends[3])
+        style: dict[str, Any] = {"marker": look.marker, "markersize": 6.0, "zorder": 4}
+        ax.plot([step.middle for step in known], values, mfc=ax.get_facecolor(), **look.line(), **style)
+        beyond = [(step.middle, step.range.ecd.value) for step in known if step.state == BEYOND]
+        if beyond:
+            ax.plot(*zip(*beyond, strict=True), color=look.colour, linestyle="none", **style)
+        if look.first:
+            ax.plot([], [], color=ink(ax), marker="o", linestyle="none", label="filled: beyond the limit")
+        ticks = c.ticks_on(ends[0], ends[1]) if c.steps else ()
+        ax.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
+        ax.minorticks_off()
         legend_above(ax)
 
     def _limits(self, ax: Axes) -> None:

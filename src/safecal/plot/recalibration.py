@@ -6,21 +6,28 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
-import numpy as np
-
 from .._checks.message import fail
-from ..band import consistency_band
 from ..errors import OptionError
 from ..evaluation import Evaluation
-from ..table import Table
-from .canvas import AFTER, BEFORE, OVER, blank_figure, direction_label, ink, legend_above, message, percent
+from ..html.intervals import ecd_range, factor_range
+from ..html.reliability import ReliabilityPoints, has_reliability
+from .canvas import (
+    AFTER,
+    BEFORE,
+    OVER,
+    blank_figure,
+    direction_label,
+    excess_axis,
+    ink,
+    legend_above,
+    message,
+    percent,
+    temperature_axis,
+)
 from .display import checked
-from .ecd import draw_zero, note
+from .ecd import arrow_out, draw_intervals, draw_zero, name_rows, note
 from .excess import draw_shares, excess_range, least_share, share_axis, spread_of
-from .forest import arrow_out, draw_intervals, linear_range, name_rows
-from .ground import draw_ground
-from .reliability import has_reliability
-from .scales import excess_axis, temperature_axis, temperature_range
+from .reliability import draw_sides
 from .temperature import draw_limits
 
 if TYPE_CHECKING:
@@ -129,9 +136,11 @@ class RecalibrationDisplay:
 
     def _reliability(self, ax: Axes) -> None:
         tables = [table for table in (self.before.bins, self.after.bins) if table is not None]
-        draw_ground(ax, tables[1].top_label, strip=False)
+        draw_sides(ax, tables[1].top_label, strip=False)
         for name, table, (colour, style, marker) in zip(_NAMES, tables, _LOOKS, strict=True):
-            predicted, observed, outside = _points(table, self.after.level)
+            points = ReliabilityPoints.of(table, self.after.level)
+            order = points.filled
+            predicted, observed, outside = points.predicted[order], points.observed[order], points.outside[order]
             ax.plot(predicted, observed, color=colour, lw=1.3, ls=style, marker=marker, markersize=7,
                     markerfacecolor=ax.get_facecolor(), clip_on=False, zorder=3, label=name)  # fmt: skip
             ax.plot(predicted[outside], observed[outside], color=colour, marker=marker, markersize=7, ls="none",
@@ -163,7 +172,7 @@ class RecalibrationDisplay:
         limits = [self.after.threshold * one.verdict.dimensions for one in (self.before, self.after)]
         draw_zero(ax, limits)
         ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.after.level)} intervals")
-        draw_intervals(ax, intervals, limits, linear_range(intervals, limits), bars=True)
+        draw_intervals(ax, intervals, limits, ecd_range(intervals, limits), bars=True)
         name_rows(ax, _NAMES, None)
         for y, (interval, one) in enumerate(zip(intervals, (self.before, self.after), strict=True)):
             note(ax, y, interval, one.n, one.summary.n_impossible, True)
@@ -176,7 +185,7 @@ class RecalibrationDisplay:
             message(ax, f"There is no temperature:\n{intervals[1].method.removeprefix('none: ')}.")
             return
         limit = self.after.max_temperature
-        ends = temperature_range(intervals, limit)
+        ends = factor_range(intervals, limit)
         temperature_axis(ax, *ends)
         draw_limits(ax, limit)
         draw_intervals(ax, intervals, (limit, limit), ends, origin=1.0)
@@ -200,13 +209,3 @@ def _same(what: str, before: Any, after: Any, hint: str) -> None:
         raise fail(
             OptionError, "after", f"must have the same {what} as `before`", got=f"{after} and {before}", hint=hint
         )
-
-
-def _points(table: Table, level: float) -> tuple[Any, Any, Any]:
-    """Return the bins that are not empty, in order: predicted, observed, and whether outside the band."""
-    predicted, observed = table.predicted, table.observed
-    low, high = consistency_band(table.summaries, predicted, level)
-    outside = (observed < low - 1e-9) | (observed > high + 1e-9)
-    order = np.argsort(predicted, kind="stable")
-    order = order[~np.isnan(predicted[order])]
-    return predicted[order], observed[order], outside[order]

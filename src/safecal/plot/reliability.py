@@ -10,20 +10,21 @@ import numpy as np
 from .._checks.columns import fraction
 from .._checks.message import fail
 from .._types import BoolArray, FloatArray, IndexArray
-from ..band import consistency_band
 from ..errors import OptionError, UnavailableError
 from ..evaluation import Evaluation
+from ..html.numbers import short
+from ..html.reliability import OVER_SIDE, ReliabilityPoints, has_reliability
 from ..table import Table
-from .canvas import OVER, UNDER, brief, ink, legend_above, percent
+from .canvas import OVER, UNDER, Look, ink, legend_above, percent
 from .display import Display
-from .ground import HIGHEST, STRIP, draw_ground
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ReliabilityDisplay", "has_reliability"]
+__all__ = ["ReliabilityDisplay", "draw_sides"]
 
 _ROOM = 0.06  # between two numbers of the strip
+_STRIP, _HIGHEST = -0.21, 0.11  # where the strip of bars stands below the diagram, and how high they are
 
 
 @final
@@ -52,6 +53,8 @@ class ReliabilityDisplay(Display):
         The edges of the bins.
     overconfident : ndarray of shape (bins,)
         Whether a bin lies on the over-confident side.
+    outside : ndarray of shape (bins,)
+        Whether it lies outside its grey bar; False where it is empty.
     bin_on : str
         What rows are binned on.
     top_label : bool
@@ -84,6 +87,7 @@ class ReliabilityDisplay(Display):
     n: IndexArray
     edges: FloatArray
     overconfident: BoolArray
+    outside: BoolArray
     bin_on: str
     top_label: bool
     level: float
@@ -124,20 +128,11 @@ class ReliabilityDisplay(Display):
                 "a reliability diagram compares probabilities of classes; these predictions have none.\n\n"
                 "Hint: `ExcessDisplay` shows how the surprise of states and densities is spread."
             )
-        predicted = table.predicted
-        band = consistency_band(table.summaries, predicted, level)
-        n = table.n
-        edges = np.array(table.bins.edges)
+        points = ReliabilityPoints.of(table, level)
         return cls(
-            predicted, table.observed, *band, n, edges, table.overconfident(), table.name, table.top_label, level
-        )
-
-    @property
-    def outside(self) -> BoolArray:
-        """Tell for each bin whether it lies outside its grey bar; False where it is empty."""
-        slack = 1e-9
-        found: BoolArray = (self.observed < self.low - slack) | (self.observed > self.high + slack)
-        return found
+            points.predicted, points.observed, points.low, points.high, points.n, points.edges, points.overconfident,
+            points.outside, table.name, table.top_label, level,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         band = f"outside the {percent(self.level)} band"
@@ -147,7 +142,7 @@ class ReliabilityDisplay(Display):
         return 5.4, 5.8
 
     def _draw(self, ax: Axes) -> None:
-        draw_ground(ax, self.top_label)
+        draw_sides(ax, self.top_label)
         full = ~np.isnan(self.predicted)
         label = f"where {percent(self.level)} of calibrated bins lie"
         bars = self.predicted[full], self.low[full], self.high[full]
@@ -157,6 +152,23 @@ class ReliabilityDisplay(Display):
         ax.plot(self.predicted[full][order], self.observed[full][order], color=ink(ax), lw=0.8, alpha=0.6, zorder=3)
         self._points(ax)
         self._counts(ax)
+        legend_above(ax)
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the bins of one of several models: filled where they lie outside their band, hollow inside."""
+        if look.first:
+            draw_sides(ax, self.top_label, strip=False)
+            label = f"filled: outside the {percent(self.level)} band"
+            ax.plot([], [], color=ink(ax), marker="o", linestyle="none", label=label)
+        order = np.argsort(self.predicted, kind="stable")
+        order = order[~np.isnan(self.predicted[order])]
+        style: dict[str, Any] = {"marker": look.marker, "markersize": 7.0, "clip_on": False}
+        hollow = ax.get_facecolor()
+        ax.plot(self.predicted[order], self.observed[order], mfc=hollow, zorder=3, **look.line(), **style)
+        beyond = order[self.outside[order]]
+        if len(beyond):  # a line without points has no place, and would upset the layout
+            points = self.predicted[beyond], self.observed[beyond]
+            ax.plot(*points, color=look.colour, linestyle="none", zorder=4, **style)
         legend_above(ax)
 
     def _points(self, ax: Axes) -> None:
@@ -191,17 +203,46 @@ class ReliabilityDisplay(Display):
             edges = np.clip(self.edges, 0.0, 1.0)
             left, right = edges[:-1], edges[1:]
         full = ~np.isnan(self.predicted)
-        height = HIGHEST * self.n / max(self.n.max(), 1.0)
+        height = _HIGHEST * self.n / max(self.n.max(), 1.0)
         middle, width = 0.5 * (left + right), 0.86 * np.maximum(right - left, 0.006)
         style: dict[str, Any] = {"color": ink(ax), "alpha": 0.35, "linewidth": 0}
-        ax.bar(middle[full], height[full], width[full], bottom=STRIP, **style)
+        ax.bar(middle[full], height[full], width[full], bottom=_STRIP, **style)
         written: list[float] = []
         for k in np.argsort(-self.n, kind="stable").tolist():  # the largest first, as far as there is room
             if full[k] and all(abs(middle[k] - other) >= _ROOM for other in written):
                 written.append(float(middle[k]))
-                ax.text(middle[k], STRIP + height[k] + 0.008, brief(int(self.n[k])), fontsize="x-small", ha="center")
+                ax.text(middle[k], _STRIP + height[k] + 0.008, short(int(self.n[k])), fontsize="x-small", ha="center")
 
 
-def has_reliability(table: Table | None) -> bool:
-    """Tell whether a table compares predictions of classes in bins."""
-    return table is not None and table.bins is not None and table.total.sum_predicted is not None
+def draw_sides(ax: Axes, top_label: bool, *, strip: bool = True) -> None:
+    """Draw what lies behind the points: the line, the over-confident side and the words for both."""
+    for corners in OVER_SIDE[top_label]:
+        x, y = zip(*corners, strict=True)
+        ax.fill(x, y, facecolor=OVER, alpha=0.07, linewidth=0, zorder=0)
+        ax.fill(
+            x, y, facecolor="none", edgecolor=OVER, alpha=0.25, linewidth=0, hatch="///", zorder=0, gid="over-confident"
+        )
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=ink(ax), lw=1.0, ls="--", zorder=1, label="calibrated")
+    places: tuple[tuple[float, float, str, str, str], ...]
+    if top_label:
+        places = ((0.98, 0.02, "over-confident", "right", "bottom"), (0.02, 0.98, "under-confident", "left", "top"))
+    else:
+        places = (
+            (0.02, 0.98, "over-confident", "left", "top"),
+            (0.98, 0.02, "over-confident", "right", "bottom"),
+            (0.52, 0.98, "under-confident", "left", "top"),
+            (0.48, 0.02, "under-confident", "right", "bottom"),
+        )
+    for at_x, at_y, words, ha, va in places:
+        colour = OVER if words == "over-confident" else UNDER
+        ax.text(at_x, at_y, words, ha=ha, va=va, color=colour, fontsize="small", zorder=1)
+    ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    names = ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+    ax.set_xticks(ticks, names)
+    ax.set_yticks([_STRIP + 0.5 * _HIGHEST, *ticks] if strip else ticks, ["rows", *names] if strip else names)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_ylim(_STRIP if strip else -0.02, 1.02)
+    if strip:
+        ax.axhline(-0.02, color=ink(ax), lw=0.8)
+    ax.set_xlabel("confidence in the most likely class" if top_label else "predicted probability")
+    ax.set_ylabel("share of rows in which it happened" if top_label else "share of rows that were positive")

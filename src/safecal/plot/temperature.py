@@ -10,18 +10,15 @@ import numpy as np
 
 from .._types import FloatArray
 from ..evaluation import Evaluation
-from ..inference.law import normal_score as score
+from ..html.temperature import TemperatureCurve
 from ..inference.results import Interval
-from .canvas import NEUTRAL, OVER, direction_label, ink, legend_above, message, percent
+from .canvas import NEUTRAL, OVER, Look, direction_label, ink, legend_above, message, percent, temperature_axis
 from .display import Display
-from .scales import temperature_axis, temperature_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["TemperatureDisplay", "draw_limits"]
-
-_TOP = 3.5  # standard deviations
 
 
 @final
@@ -44,6 +41,10 @@ class TemperatureDisplay(Display):
         The distance at which temperatures leave the interval: 1.96 for a level of 95 %.
     max_temperature : float
         Largest temperature that is allowed.
+    top : float
+        The largest distance that is drawn.
+    ends : (float, float)
+        The ends of the axis.
     ax_ : matplotlib Axes
         Where it was drawn.
     figure_ : matplotlib Figure
@@ -68,14 +69,13 @@ class TemperatureDisplay(Display):
     interval: Interval
     distance: float
     max_temperature: float
+    top: float
+    ends: tuple[float, float]
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        bounds, interval = evaluation.bounds, evaluation.temperature
-        distance = score(0.5 - 0.5 * evaluation.level)
-        top = max(_TOP, distance + 0.5)
-        low, high = (np.array(side).reshape(-1, 2) for side in bounds.distances(top))
-        return cls(low, high, interval, distance, evaluation.max_temperature)
+        curve = TemperatureCurve.of(evaluation)
+        return cls(curve.low_side, curve.high_side, curve.interval, curve.distance, curve.limit, curve.top, curve.ends)
 
     def __repr__(self) -> str:
         i = self.interval
@@ -87,25 +87,47 @@ class TemperatureDisplay(Display):
         if math.isnan(self.interval.value):
             message(ax, f"There is no temperature:\n{self.interval.method.removeprefix('none: ')}.")
             return
-        left, right = temperature_range([self.interval], self.max_temperature)
+        left, right = self.ends
         temperature_axis(ax, left, right)
         draw_limits(ax, self.max_temperature)
         ax.axvspan(1.0, right, color=OVER, alpha=0.06, linewidth=0, zorder=0, gid="over-confident")
-        self._curve(ax, left, right)
+        curve = self._path(left, right)
+        ax.plot(curve[:, 0], curve[:, 1], color=ink(ax), lw=1.6, zorder=3)
         self._interval(ax, left, right)
-        ax.set_ylim(0.0, max(_TOP, self.distance + 0.5))
+        ax.set_ylim(0.0, self.top)
         ax.set_xlabel(direction_label("temperature"))
         ax.set_ylabel("distance (standard deviations)")
         legend_above(ax)
 
-    def _curve(self, ax: Axes, left: float, right: float) -> None:
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the curve of one of several models, and where it leaves its interval."""
+        if math.isnan(self.interval.value):
+            ax.plot([], [], **look.line() | {"label": f"{look.name}: no temperature"})
+            legend_above(ax)
+            return
+        left, right = self.ends
+        if look.first:
+            draw_limits(ax, self.max_temperature)
+            ax.axhline(self.distance, color=ink(ax), lw=0.8, ls=":", zorder=1)
+            ax.set_ylim(0.0, self.top)
+            ax.set_xlabel(direction_label("temperature"))
+            ax.set_ylabel("distance (standard deviations)")
+        else:
+            left, right = min(left, ax.get_xlim()[0]), max(right, ax.get_xlim()[1])
+        temperature_axis(ax, left, right)
+        label = f"{look.name}, {self.interval.value:.3g}"
+        curve = self._path(left, right)
+        ax.plot(curve[:, 0], curve[:, 1], zorder=3, **look.line() | {"label": label})
+        legend_above(ax)
+
+    def _path(self, left: float, right: float) -> FloatArray:
+        """Return temperature and distance along the curve, from one end to the other."""
         t = self.interval.value
         if t == 0.0:
             t = min([left, *self.high_side[:, 0].tolist()])
         elif t == math.inf:
             t = max([right, *self.low_side[:, 0].tolist()])
-        both = np.array([*self.low_side[::-1].tolist(), [t, 0.0], *self.high_side.tolist()]).reshape(-1, 2)
-        ax.plot(both[:, 0], both[:, 1], color=ink(ax), lw=1.6, zorder=3)
+        return np.array([*self.low_side[::-1].tolist(), [t, 0.0], *self.high_side.tolist()]).reshape(-1, 2)
 
     def _interval(self, ax: Axes, left: float, right: float) -> None:
         i = self.interval

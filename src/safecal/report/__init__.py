@@ -7,7 +7,7 @@ from .._checks.message import fail, show
 from ..errors import InputError
 from ..evaluation import Evaluation
 from ..files import write_atomically
-from .details import moment
+from ..html.numbers import in_utc
 from .page import Context, page
 
 __all__ = ["report_html", "write_report"]
@@ -64,7 +64,7 @@ def report_html(
         if not isinstance(given, Evaluation) and (given is not None or name == "evaluation"):
             hint = "make one with `safecal.evaluate(...)`, or call `.evaluate()` on predictions."
             raise fail(InputError, name, "must be an Evaluation", got=show(given), hint=hint)
-    context = Context(title or "Is this model over-confident?", source, command, moment(created))
+    context = Context(title or "Is this model over-confident?", source, command, in_utc(created))
     return page(evaluation, context, after)
 
 

@@ -3,21 +3,20 @@
 import json
 import platform
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
 from .._versions import version
 from ..bins import Bins
 from ..evaluation import Evaluation
+from ..html.markup import Markup, element, shortened, together
+from ..html.numbers import grouped, percent, plain
 from ..limits import Limits
 from ..table import Table
-from .figures import test_name
-from .markup import Markup, element, join, shortened
-from .numbers import grouped, percent, plain, together
+from .numbers import test_name
 from .words import CLASSIFIERS
 
-__all__ = ["GLOSSARY", "embedded", "glossary", "moment", "parameters", "snippet", "versions"]
+__all__ = ["GLOSSARY", "embedded", "glossary", "parameters", "snippet", "versions"]
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -52,13 +51,6 @@ GLOSSARY = (
 )
 
 
-def moment(created: datetime | None) -> datetime:
-    """Return when the report was made, in UTC; a time without a zone is taken to be UTC."""
-    if created is None:
-        created = datetime.now(UTC)
-    return created.replace(tzinfo=UTC) if created.tzinfo is None else created.astimezone(UTC)
-
-
 def versions() -> Pairs:
     """Return the versions that matter."""
     libraries = [(name, metadata.version(name)) for name in ("numpy", "scipy")]
@@ -83,7 +75,7 @@ def parameters(evaluation: Evaluation) -> Pairs:
         ("rule", limits.rule),
         ("bins", "none" if e.bins is None else f"{len(e.bins)} on {e.bins.name}"),
         ("groups", "none" if e.groups is None else f"{grouped(len(e.groups))}, by {shortened(e.groups.name, 60)}"),
-        ("test", f"{test_name(e.test.method)}: {e.test.reason}"),
+        ("test", test_name(e.test.method)),
         ("interval of ECD", e.interval.method),
         ("temperature", e.temperature.method),
     ]
@@ -137,9 +129,3 @@ def embedded(document: Any) -> Markup:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return element("script", Markup(text), type="application/json", id="evaluation")
-
-
-def pairs_table(pairs: Pairs, caption: str) -> Markup:
-    """Return names and values as a table."""
-    rows = join(element("tr", element("th", a, scope="row"), element("td", element("bdi", b))) for a, b in pairs)
-    return element("table", element("caption", caption), element("tbody", rows), class_="pairs")

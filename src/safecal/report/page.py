@@ -1,27 +1,29 @@
-"""The page: one file that holds everything, asks the network for nothing, and reads from top to bottom."""
+"""The report: one file that holds everything, and reads from top to bottom."""
 
-import base64
-import hashlib
+import math
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from importlib import resources
 from typing import final
 
-from .._versions import version
 from ..evaluation import Evaluation
-from ..verdict import Verdict
-from . import details, sections, words
-from .after import after_section
-from .findings import Findings
-from .markup import Markup, element, join
-from .numbers import grouped, rows
-from .where import where_section
+from ..html.findings import Findings
+from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
+from ..html.intervals import forest
+from ..html.markup import Markup, element, join, sentence, together, with_code
+from ..html.numbers import grouped, percent, plain, rows
+from ..html.reliability import reliability_diagram
+from ..html.temperature import TemperatureCurve, temperature_picture
+from ..table import Table
+from . import details, words
+from .numbers import after_section, cards, number_rows
+from .steps import next_steps
+from .tables import FOR_READING, merged_bins, tables_section, where_section
 
-__all__ = ["LARGEST", "Context", "page"]
+__all__ = ["LARGEST", "Context", "page", "pictures_section"]
 
 LARGEST = 200_000  # bytes; beyond it, the document of the evaluation is left out
-MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least
+_MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least
+_DRAWN = 40  # groups in a picture
 
 
 @final
@@ -39,15 +41,15 @@ def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> 
     """Return the whole page."""
     findings = Findings.of(evaluation)
     body = [
-        sections.verdict_section(findings),
+        verdict_section(findings),
         where_section(findings),
-        sections.numbers_section(findings),
+        numbers_section(findings),
         None if after is None else after_section(evaluation, findings.verdict, after),
-        sections.pictures_section(findings),
-        sections.tables_section(findings),
+        pictures_section(findings),
+        tables_section(findings),
     ]
     start = join(body)
-    if len(findings.in_bins) + len(findings.in_groups) <= MOST_KEYS:
+    if len(findings.in_bins) + len(findings.in_groups) <= _MOST_KEYS:
         whole = _page(findings, context, start, details.embedded(evaluation.to_dict()))
         if len(whole.encode()) <= LARGEST:
             return whole
@@ -55,40 +57,17 @@ def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> 
 
 
 def _page(findings: Findings, context: Context, start: Markup, document: Markup | None) -> str:
-    script = _asset("sort.js")
-    verdict, evaluation = findings.verdict, findings.evaluation
-    made = sections.details_section(
-        evaluation, context.source, context.command, context.created, with_document=document is not None
-    )
-    body = element(
-        "body",
-        element("a", "Skip to the verdict", href="#main", class_="skip"),
-        _header(evaluation, context),
-        element("main", start, made, sections.glossary_section(), id="main", tabindex="-1"),
-        _footer(context),
-        document,
-        element("script", Markup(script)),
-        class_=verdict.decision.lower(),
-    )
-    return f"<!DOCTYPE html>\n{element('html', _head(context, verdict, script), body, lang='en')}\n"
-
-
-def _head(context: Context, verdict: Verdict, script: str) -> Markup:
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="generator", content="safecal"),
-        element("meta", name="robots", content="noindex"),
-        element("title", f"{verdict.decision}: {context.title}"),
-        element("style", Markup(_asset("page.css"))),
+    decision = findings.verdict.decision
+    made = _details(findings.evaluation, context, with_document=document is not None)
+    return file_of(
+        f"{decision}: {context.title}",
+        decision.lower(),
+        _header(findings.evaluation, context),
+        [start, made, section("glossary", "The words", details.glossary())],
+        made=context.created,
+        holds="results only",
+        skip="Skip to the verdict",
+        document=document,
     )
 
 
@@ -108,13 +87,132 @@ def _header(evaluation: Evaluation, context: Context) -> Markup:
     )
 
 
-def _footer(context: Context) -> Markup:
-    made = f"Made by safecal {version()} on {context.created:%Y-%m-%d at %H:%M} UTC."
-    words = " It holds results only, no row of the data, and asks the network for nothing."
-    return element("footer", element("p", made, words))
+def verdict_section(findings: Findings) -> Markup:
+    """Return the first screen: decision, place, one number, what to do; then what it means, and why."""
+    evaluation, verdict = findings.evaluation, findings.verdict
+    steps = [element("li", element("strong", what), " ", how) for what, how in next_steps(evaluation, verdict)]
+    banner = element(
+        "div",
+        icon(verdict.decision),
+        element(
+            "div",
+            element("h2", verdict.decision, id="verdict", class_="decision"),
+            element("p", words.headline(evaluation, verdict), class_="headline"),
+        ),
+        class_="banner",
+    )
+    place, number, about = map(together, words.opening(evaluation, verdict))
+    found = element(
+        "div",
+        element("p", element("bdi", place), class_="place"),
+        element("p", element("span", number, class_="value"), " ", about, class_="figure"),
+    )
+    first = element("div", found, element("div", element("h3", "What to do"), element("ol", *steps)), class_="columns")
+    what = [element("p", together(said)) for said in words.meaning(evaluation, verdict)]
+    reading = element("p", sentence(evaluation.reading), class_="reading") if evaluation.reading else None
+    reason = element("p", with_code(sentence(verdict.reason)), class_="reason")
+    second = element(
+        "div",
+        element("div", element("h3", "What it means"), *what, reading),
+        element("div", element("h3", "Why"), reason),
+        class_="columns",
+    )
+    return element("section", banner, first, second, aria_labelledby="verdict", class_="verdict")
 
 
-@cache
-def _asset(name: str) -> str:
-    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    return "\n" + text
+def numbers_section(findings: Findings) -> Markup:
+    """Return the scales of the verdict, and the numbers beside them."""
+    rows = number_rows(findings.evaluation, findings.verdict)
+    return section("numbers", "The numbers", cards(findings), number_table(rows))
+
+
+def pictures_section(findings: Findings) -> Markup:
+    """Return the pictures that exist for this family."""
+    parts: list[Markup] = []
+    if findings.bins is not None and not math.isnan(findings.evaluation.ece):
+        parts.append(_reliability(findings.bins, merged_bins(findings)))
+    if findings.bins is not None:
+        parts.append(_bars(findings, findings.bins.name))
+    parts.append(_curve(findings))
+    if findings.in_groups:
+        parts.append(_forest(findings))
+    return section("pictures", "The pictures", element("div", *parts, class_="pictures"))
+
+
+def _reliability(bins: Table, many: str) -> Markup:
+    side = "Below the line the model is over-confident."
+    if not bins.top_label:
+        side = "Where it is shaded the model is over-confident: what happens is nearer to one half than it says."
+    return figure(
+        "Does it happen as often as predicted?",
+        reliability_diagram("reliability", bins),
+        f"{side} The grey bars show where 95 % of the observed shares lie if it is "
+        "calibrated: filled dots lie outside, and chance does not explain them. Below, the rows of each bin.",
+        many,
+    )
+
+
+def _bars(findings: Findings, name: str) -> Markup:
+    return figure(
+        f"Where is it surprised? ECD by {name}",
+        forest("bars", f"ECD of each bin of {name}", findings.in_bins, bars=True),
+        "To the right over-confident, to the left under-confident. "
+        f"The intervals hold together at {percent(findings.verdict.level)}. {FOR_READING}",
+        merged_bins(findings),
+    )
+
+
+def _curve(findings: Findings) -> Markup:
+    heading = "Which temperature do the data ask for?"
+    verdict = findings.verdict
+    image = temperature_picture("temperature", TemperatureCurve.of(findings.evaluation))
+    if image is None and math.isnan(verdict.temperature.value):
+        why = verdict.temperature.method.removeprefix("none: ")
+        return figure(heading, None, f"There is no temperature to show: {why}.")
+    if image is None:
+        return figure(heading, None, "These rows are too few to rule any temperature out.")
+    return figure(
+        heading,
+        image,
+        "The lower the curve, the better the data agree with a temperature; where it is high, they rule it out. The "
+        f"interval is what lies below the dashed line. Shaded: more than the {plain(verdict.max_temperature)} allowed.",
+    )
+
+
+def _forest(findings: Findings) -> Markup:
+    found = findings.in_groups
+    left = f" The other {grouped(len(found) - _DRAWN)} groups are not drawn." if len(found) > _DRAWN else ""
+    return figure(
+        "For whom? ECD by group, the worst first",
+        forest("groups", "ECD of each group", found[:_DRAWN], bars=False),
+        "Larger squares hold more rows; filled ones are beyond their limit. The intervals hold together, and are those "
+        "of the verdict.",
+        left,
+    )
+
+
+def _details(evaluation: Evaluation, context: Context, *, with_document: bool) -> Markup:
+    """Return parameters, versions, and how to make this again."""
+    source, command = context.source, context.command
+    known = [("source", source)] if source is not None else []
+    made = [*known, ("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *details.versions()]
+    again: list[Markup] = []
+    if command is not None:
+        again += [element("h3", "On the command line"), _code(command, "The command")]
+    again += [element("h3", "In Python"), _code(details.snippet(evaluation), "The Python code")]
+    if with_document:
+        said = "This file holds the whole evaluation as a JSON document, with the sums behind every number: "
+        note = join([said, element("code", "safecal.Evaluation.from_dict"), " reads it."])
+    else:
+        note = join(["The JSON document of the evaluation is left out here: the file would exceed 200 kB."])
+    tables = element(
+        "div",
+        pairs_table(details.parameters(evaluation), "Parameters and methods"),
+        pairs_table(made, "Origin and versions"),
+        class_="columns",
+    )
+    return section("details", "How it was made", tables, *again, element("p", note, class_="note"))
+
+
+def _code(text: str, name: str) -> Markup:
+    return region(element("pre", element("code", text)), name)

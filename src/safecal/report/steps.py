@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from ..certainty import clip_for
 from ..diagnosis import Diagnosis
 from ..evaluation import Evaluation
+from ..html.markup import Markup, element, join, shortened, together, with_code
+from ..html.numbers import percent, rows
 from ..places import Place
+from ..reasons import rounded
 from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from .markup import Markup, element, join, shortened
-from .numbers import percent, rows, together
-from .words import CLASSIFIERS, all_but_certain, in_places, with_code
+from .words import CLASSIFIERS, all_but_certain, in_places
 
 __all__ = ["next_steps"]
 
@@ -35,7 +36,8 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         steps.append(("Look where it is worst.", _places(verdict.where)))
     if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
         share = percent(verdict.worst_share)
-        why = f"The most surprising 1 % of the rows hold {share} of all excess above 0: wrong labels, or another kind?"
+        why = f"The most surprising 1 % of the rows hold {share} of all excess above 0. "
+        why += "Are their labels wrong, or are they of another kind?"
         steps.append(("Look at the most surprising rows.", why))
     if verdict.decision == SAFE:
         steps += _for_safe(verdict)
@@ -58,7 +60,8 @@ def _for_places(verdict: Verdict) -> list[Step]:
     if verdict.decision != UNSAFE:
         return [("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven."), look]
     lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
-    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct them apart."
+    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct each place "
+    alike += "by itself."
     repair = ("Repair more than its temperature.", alike)
     return [("Do not act on its confidence there.", lets), look, *(_for_cause(verdict.diagnosis) or [repair])]
 
@@ -89,7 +92,7 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         steps = [("Do not act on its confidence.", gate)]
     mends = _for_cause(verdict.diagnosis)
     if math.isinf(evaluation.temperature.value):
-        steps.append(("Train it again, or leave it.", "No temperature makes confidence useful that tells nothing."))
+        steps.append(("Train it again, or leave it.", "Its confidence says nothing, and no temperature changes that."))
     elif evaluation.family not in {*CLASSIFIERS, "gaussian"}:
         steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
     elif mends:
@@ -112,11 +115,11 @@ def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         return [logits, ("Or state a smallest probability.", clip), careful]
     if all_but_certain(evaluation, verdict):
         why = "No number of rows can show that it is right. Smaller logits would say how sure it may be."
-        return [("Ask whether such certainty is meant.", why), careful]
+        return [("Ask whether it should be so certain.", why), careful]
     if verdict.rows_needed is None:
-        why = "No number of rows can be told from these few."
+        why = "These rows are too few to say how many it takes."
     else:
-        why = f"About {rows(_rounded(verdict.rows_needed))} more, of the same kind, would decide."
+        why = f"About {rows(int(rounded(verdict.rows_needed)))} more, of the same kind, would decide."
     return [("Collect more rows.", why), careful]
 
 
@@ -142,8 +145,3 @@ def _places(places: Sequence[Place]) -> Markup:
     rest = len(found) - _NAMED
     more = f" and {rest} more, in the table below." if rest > 0 else "."
     return join([f"{start}: ", join(listed, ", "), more])
-
-
-def _rounded(count: int) -> int:
-    unit: int = 10 ** max(len(str(count)) - 2, 0)
-    return -(-count // unit) * unit

@@ -1,59 +1,116 @@
-"""The tables of bins and groups, which sort when a header is pressed."""
+"""Where the model is over-confident, and the tables of bins and groups."""
 
 import math
 from collections.abc import Sequence
 
+from ..display import PLACE, place_cells
+from ..evaluation import Evaluation
+from ..html.course import Course, course_picture
+from ..html.findings import Finding, Findings
+from ..html.frame import PRESS, Column, region, section, sorting_table
+from ..html.markup import Markup, element, join, sentence, shortened, together
+from ..html.numbers import grouped, percent, rows, shown
+from ..places import Place
 from ..summary import Summary
 from ..table import Table
-from .findings import Rung
-from .markup import Markup, element, shortened
-from .numbers import grouped, percent, shown
+from ..verdict import Verdict
 
-__all__ = ["key_table", "region"]
+__all__ = ["FOR_READING", "merged_bins", "tables_section", "where_section"]
 
+FOR_READING = "Bins decide nothing: the verdict looks at ranges of its own."
+_PLACES = 50  # in their table
+_GROUPS = 200  # in their table
 _LONGEST = 60  # characters of a name
 
-Column = tuple[str, str]  # its name, and what it sorts by: "text", "number" or "place"
+
+def where_section(findings: Findings) -> Markup:
+    """Return the picture along the predictions, and the places that the verdict names."""
+    evaluation, verdict = findings.evaluation, findings.verdict
+    limits = verdict.limits
+    image = course_picture("along", Course.of(evaluation.local, limits.local_threshold))
+    parts: list[Markup] = [element("p", together(_lead(evaluation, verdict)), class_="lead")]
+    if image is not None:
+        said = (
+            "Each step is a range of the predictions, with at least "
+            f"{percent(limits.min_share)} of the rows. Above 0 it is over-confident there, below 0 under-confident. A "
+            "filled diamond is beyond the limit; a hollow one is suspected to be. The grey bounds hold for all ranges "
+            "together. The frame is the worst range: it may be longer than a step, or of one predicted class."
+        )
+        parts.append(element("figure", image, element("figcaption", together(said)), class_="beside"))
+    if verdict.where:
+        parts += _places(verdict.where)
+    return section("where", "Where", *parts)
 
 
-def key_table(table: Table, found: Sequence[Rung], caption: str) -> Markup:
-    """Return the table of some rungs in their order, and of all rows at its foot."""
+def _lead(evaluation: Evaluation, verdict: Verdict) -> str:
+    """Say in a sentence or two what was found, and what was looked at."""
+    if not verdict.limits.everywhere:
+        return "Only averages were judged: the verdict looks at no place."
+    alike = "" if len(evaluation.local) else "Its predictions are all alike, or have no order: they have no ranges."
+    if alike and evaluation.groups is None:
+        return f"It is judged on average alone. {alike}"
+    if verdict.shown:
+        count = len(verdict.shown)
+        found = f"In {count} place{'' if count == 1 else 's'} it is over-confident beyond the limit."
+    elif verdict.where:
+        found = "In no place is it shown to be over-confident beyond the limit, but in some that is suspected."
+    else:
+        found = "In no place is it shown to be over-confident beyond the limit, and in none is that suspected."
+    small = f"{sentence(str(verdict.too_small))}." if verdict.too_small.count else ""
+    return " ".join(filter(None, (found, alike, small)))
+
+
+def _places(places: tuple[Place, ...]) -> list[Markup]:
+    caption = "Places, the worst first"
+    names = [name if name != "happens" else "it happens" for name in PLACE]
+    head = element(
+        "tr", *(element("th", n, scope="col", class_="n" if 0 < k < 7 else None) for k, n in enumerate(names))
+    )
+    body = join(map(_place_row, places[:_PLACES]))
+    table = element(
+        "table", element("caption", caption), element("thead", head), element("tbody", body), class_="places"
+    )
+    left = len(places) - _PLACES
+    said = "ECD is in nats. Of ranges that overlap, the worst is listed."
+    if any(place.type == "group" for place in places):
+        said += " “Wrong” counts the rows in which another outcome happened than the likeliest."
+    more = [f" {grouped(left)} more places are in the JSON document." if left > 0 else ""]
+    return [region(table, caption), element("p", said, *more, class_="note")]
+
+
+def _place_row(place: Place) -> Markup:
+    _, _, *cells, finding = place_cells(place)
+    shown = [rows(place.n).split(" row")[0], *(together(cell).replace("inf", "∞") for cell in cells)]
+    return element(
+        "tr",
+        element("th", element("bdi", together(shortened(place.brief, _LONGEST))), scope="row"),
+        *(element("td", cell, class_="n") for cell in shown),
+        element("td", finding),
+        class_="beyond" if place.shown else "suspected",
+    )
+
+
+def _key_table(table: Table, found: Sequence[Finding], caption: str) -> Markup:
+    """Return the table of some ones in their order, and of all rows at its foot."""
     total = table.total
     names = ["rows", "share"]
     names += ["predicted", "observed", "ESCE"] if total.sum_predicted is not None else []
     names += ["NLL"] if total.sum_entropy is not None and table.bins is None else []
-    first = (shortened(table.name, 40), "text" if table.bins is None else "place")
-    columns = [first, *((name, "number") for name in [*names, "ECD", "at least", "at most"]), ("finding", "text")]
+    bins = table.bins is not None  # they come in their order, groups with the largest ECD first
+    first = Column(shortened(table.name, 40), "place" if bins else "text", "ascending" if bins else None)
+    order = {} if bins else {"ECD": "descending"}
+    columns = [first, *(Column(name, "number", order.get(name)) for name in [*names, "ECD", "at least", "at most"])]
+    columns.append(Column("finding", "text"))
     predicted, observed = table.predicted.tolist(), table.observed.tolist()
     body = [
-        _row(rung, _numbers(names, table[table.keys[k]], predicted[k], observed[k], rung.share))
-        for rung in found
-        for k in (rung.index,)
+        _row(one, _numbers(names, table[table.keys[k]], predicted[k], observed[k], one.share))
+        for one in found
+        for k in (one.index,)
     ]
     means = (total.mean_confidence, total.accuracy) if table.top_label else (total.mean_predicted, total.mean_observed)
     last = [*_numbers(names, total, *means, 1.0), shown(total.ecd, signed=True), "", "", ""]
-    content = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *(_header(table, column) for column in columns))),
-        element("tbody", *body),
-        element("tfoot", element("tr", element("th", "all rows", scope="row"), *map(_cell, last))),
-        class_="keys",
-    )
-    return region(content, caption)
-
-
-def region(content: Markup, name: str) -> Markup:
-    """Return what may be wider than the page, in a part that scrolls by itself and that the keyboard reaches."""
-    return element("div", content, class_="wide", role="region", aria_label=name, tabindex="0")
-
-
-def _header(table: Table, column: Column) -> Markup:
-    """Return a header; bins come in their order, groups with the largest ECD first."""
-    name, kind = column
-    order = "ascending" if kind == "place" else "descending" if table.bins is None and name == "ECD" else None
-    numeric = "n" if kind == "number" else None
-    return element("th", element("bdi", name), scope="col", data_by=kind, aria_sort=order, class_=numeric)
+    foot = element("tr", element("th", "all rows", scope="row"), *map(_cell, last))
+    return sorting_table(columns, body, caption, foot)
 
 
 def _numbers(names: Sequence[str], s: Summary, predicted: float, observed: float, share: float) -> list[str]:
@@ -72,9 +129,37 @@ def _cell(text: str) -> Markup:
     return element("td", text, class_="none" if text == "N/A" else None)
 
 
-def _row(rung: Rung, numbers: Sequence[str]) -> Markup:
-    ecd = [shown(x, signed=True) for x in (rung.ecd.value, rung.ecd.low, rung.ecd.high)]
-    said = "no rows" if math.isnan(rung.ecd.value) else rung.said
-    name = element("th", element("bdi", shortened(rung.name, _LONGEST)), scope="row")
+def _row(one: Finding, numbers: Sequence[str]) -> Markup:
+    ecd = [shown(x, signed=True) for x in (one.ecd.value, one.ecd.low, one.ecd.high)]
+    said = "no rows" if math.isnan(one.ecd.value) else one.said
+    name = element("th", element("bdi", shortened(one.name, _LONGEST)), scope="row")
     cells = map(_cell, [*numbers, *ecd, said])
-    return element("tr", name, *cells, class_="beyond" if rung.beyond else None)
+    return element("tr", name, *cells, class_="beyond" if one.beyond else None)
+
+
+def merged_bins(findings: Findings) -> str:
+    """Say that bins are not shown one by one, where that is so."""
+    made, count = findings.evaluation.bins, len(findings.in_bins)
+    if made is None or len(made) == count:
+        return ""
+    return f" Neighbours of the {grouped(len(made))} bins are added up, to {count}."
+
+
+def tables_section(findings: Findings) -> Markup | None:
+    """Return the tables of bins and groups; None where there are none."""
+    parts = []
+    if findings.bins is not None:
+        parts.append(_key_table(findings.bins, findings.in_bins, f"Bins, by {findings.bins.name}"))
+        many = merged_bins(findings)
+        parts += [element("p", many, class_="note")] if many else []
+    groups, found = findings.evaluation.groups, findings.in_groups
+    if groups is not None and found:
+        parts.append(_key_table(groups, found[:_GROUPS], "Groups, the worst first"))
+        if len(found) > _GROUPS:
+            left = f"{grouped(len(found) - _GROUPS)} of {grouped(len(found))} groups are left out"
+            parts.append(element("p", f"{left}, none of them with a larger ECD than those shown.", class_="note"))
+    if not parts:
+        return None
+    said = "The bounds “at least” and “at most” hold for all rows of a table together. "
+    said += f"{FOR_READING} " if findings.bins is not None else ""
+    return section("tables", "The tables", element("p", said, PRESS, class_="lead"), *parts)

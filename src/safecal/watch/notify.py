@@ -1,29 +1,97 @@
-"""Who is told when an alarm is raised: a command of yours, or an address on the web."""
+"""Who is told when an alarm is raised: a command of yours, or an address on the web.
+
+Each is told at least once, also when the first try fails or the watcher dies in between.
+"""
 
 import http.client
 import json
+import math
 import os
 import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, final
 from urllib.parse import urlsplit
 
 from .. import documents
 from .._checks.columns import whole_number
 from .._checks.message import fail
 from .._versions import version
-from ..errors import NotifyError, OptionError
-from ..report.markup import shortened, visible
+from ..errors import NotifyError, OptionError, SafecalError
+from ..html.markup import visible
 from .history import Raised
-from .readings import group_names, log10
+from .standing import group_names, log10
+from .store import Store
 
-__all__ = ["body", "check_url", "post", "run_command"]
+__all__ = ["Notifier", "body", "channels", "check_url", "post", "run_command"]
 
 _AGAIN = {408, 425, 429}  # answers that ask to come back later, beside 500 and above
 _LONGEST = 1000  # characters of an environment variable
+
+
+@final
+@dataclass(slots=True)
+class Notifier:
+    """Delivers the alarms that the store says have not been delivered.
+
+    Attributes
+    ----------
+    store : Store
+        Alarms stand in it before anyone is told.
+    channels : dict of str to callable
+        By name, what tells of an alarm, and raises when it could not.
+    tell : callable
+        Takes one line about what went wrong.
+    pause : float
+        Seconds after a failure before the channel is tried again.
+    clock : callable
+        Seconds that pass.
+    """
+
+    store: Store
+    channels: dict[str, Callable[[Raised], None]]
+    tell: Callable[[str], None]
+    pause: float = 30.0
+    clock: Callable[[], float] = time.monotonic
+    _again: dict[str, float] = field(default_factory=dict)
+
+    def deliver(self, *, now: bool = False) -> int:
+        """Try what is still to be delivered, and return how many deliveries failed.
+
+        Parameters
+        ----------
+        now : bool, default False
+            Whether to try a channel that has just failed.
+        """
+        failed = 0
+        for name, send in self.channels.items():
+            if not now and self.clock() < self._again.get(name, -math.inf):
+                continue
+            waiting = self.store.undelivered(name)
+            for place, (number, raised) in enumerate(waiting):
+                try:
+                    send(raised)
+                except (SafecalError, OSError) as error:
+                    failed += len(waiting) - place
+                    self._again[name] = self.clock() + self.pause
+                    self.tell(f"an alarm was not delivered by {name}, and will be tried again: {error}")
+                    break
+                self.store.delivered(number, name)
+        return failed
+
+
+def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Raised], None]]:
+    """Return the channels that were asked for."""
+    found: dict[str, Callable[[Raised], None]] = {}
+    if command is not None:
+        found["command"] = lambda raised: run_command(command, raised, timeout=60.0)
+    if webhook is not None:
+        found["webhook"] = lambda raised: post(webhook, raised, attempts=3, timeout=10.0)
+    return found
 
 
 def body(raised: Raised) -> dict[str, Any]:
@@ -116,7 +184,7 @@ def run_command(command: str, raised: Raised, *, timeout: float = 30) -> None:
 
 def _text(value: Any) -> str:
     """Return a value for an environment variable, which cannot hold everything that text can."""
-    return "" if value is None else shortened(str(value), _LONGEST)
+    return "" if value is None else visible(str(value))[:_LONGEST]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -5,23 +5,22 @@ from collections.abc import Hashable
 
 from ..monitor import Monitor
 from ..monitor.stream import DETECT
-from .judging import Judged
-from .readings import log10
+from .standing import Judged, log10
 from .store import Store
 
-__all__ = ["power", "status_text"]
+__all__ = ["power_of_ten", "status_text"]
 
 _GROUPS = 20
 _ASIDES = 5
 
 
-def power(log: float) -> str:
+def power_of_ten(log: float) -> str:
     """Return exp of a natural logarithm as a power of ten.
 
     Examples
     --------
-    >>> from safecal.watch.status import power
-    >>> power(2.302585092994046), power(float("inf"))
+    >>> from safecal.watch.status import power_of_ten
+    >>> power_of_ten(2.302585092994046), power_of_ten(float("inf"))
     ('10^+1.00', 'infinite')
     """
     if math.isinf(log):
@@ -90,10 +89,10 @@ def _row(monitor: Monitor, group: Hashable) -> tuple[str, ...]:
         name,
         str(stream.summary.n),
         f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-",
-        *(power(log) for log in logs),
+        *(power_of_ten(log) for log in logs),
         *(
-            power(monitor.log_change(direction, group=group)) + ("!" if direction in stream.changes else "")
+            power_of_ten(monitor.log_change(direction, group=group)) + ("!" if direction in stream.changes else "")
             for direction in DETECT[monitor.detect]
         ),
-        power(limits.log_run_length),
+        power_of_ten(limits.log_run_length),
     )

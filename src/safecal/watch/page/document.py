@@ -1,26 +1,19 @@
 """The history page: one file that shows how a watched model has done, and how it stands now."""
 
-import base64
-import hashlib
 import math
 from datetime import datetime
-from importlib import resources
 
 from ..._versions import version
+from ...html.frame import PRESS, file_of, icon, number_table, pairs_table, section
+from ...html.markup import Markup, element, join, together, with_code
+from ...html.numbers import ends, evidence, grouped, in_utc, moment_text, percent, plain, rows, shown
 from ...inference.keyed import interval_from_sums
-from ...report.details import moment, pairs_table
-from ...report.figures import number_table
-from ...report.icons import icon
-from ...report.markup import Markup, element, join
-from ...report.numbers import ends, grouped, percent, plain, rows, shown, together
-from ...report.words import with_code
 from ..history import History
-from ..judging import Judged
-from ..readings import Reading
-from .listing import LISTED, alarm_table, group_table
-from .pictures import pictures_section, section
-from .state import State, evidence, moment_text, named, state
-from .windows_picture import LEVEL, Slot, slots
+from ..standing import Judged, Reading
+from .evidence import pictures_section
+from .state import State, named, state
+from .tables import LISTED, alarm_table, group_table
+from .windows import LEVEL, Slot, slots
 
 __all__ = ["history_page"]
 
@@ -54,52 +47,23 @@ def history_page(history: History, *, title: str | None = None, created: datetim
     >>> page.splitlines()[0], "NO ROWS YET" in page
     ('<!DOCTYPE html>', True)
     """
-    title, made, now = title or "Is this model still calibrated?", moment(created), state(history)
+    title, made, now = title or "Is this model still calibrated?", in_utc(created), state(history)
     found, what = slots(history)
-    script = _asset("sort.js")
-    body = element(
-        "body",
-        element("a", "Skip to the state", href="#main", class_="skip"),
-        _header(history, title, made),
-        element(
-            "main",
-            _state_section(now),
-            _numbers_section(history, found, what),
-            pictures_section(history, found, what) if history.points else None,
-            _alarms_section(history) if history.alarms else None,
-            _groups_section(history) if history.monitor.groups else None,
-            _settings_section(history),
-            id="main",
-            tabindex="-1",
-        ),
-        element("footer", element("p", _footer(made))),
-        element("script", Markup(script)),
-        class_=now.tone,
-    )
-    return f"<!DOCTYPE html>\n{element('html', _head(f'{now.title}: {title}', script), body, lang='en')}\n"
+    main = [
+        _state_section(now),
+        _numbers_section(history, found, what),
+        pictures_section(history, found, what) if history.points else None,
+        _alarms_section(history) if history.alarms else None,
+        _groups_section(history) if history.monitor.groups else None,
+        _settings_section(history),
+    ]
+    return file_of(
+        f"{now.title}: {title}", now.tone, _header(history, title), main, made=made, holds="sums only",
+        skip="Skip to the state",
+    )  # fmt: skip
 
 
-def _asset(name: str, package: str = "safecal.report") -> str:
-    return "\n" + resources.files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def _head(title: str, script: str) -> Markup:
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; "
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy + "form-action 'none'"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="generator", content="safecal"),
-        element("meta", name="robots", content="noindex"),
-        element("title", title),
-        element("style", Markup(_asset("page.css") + _asset("page.css", "safecal.watch.page"))),
-    )
-
-
-def _header(history: History, title: str, made: datetime) -> Markup:
+def _header(history: History, title: str) -> Markup:
     facts = [rows(history.monitor.summary.n), _batches(history)]
     if history.monitor.groups:
         facts.append(_many(len(history.monitor.groups), "group", "groups"))
@@ -121,11 +85,6 @@ def _many(count: int, one: str, more: str) -> str:
     return f"{grouped(count)} {one if count == 1 else more}"
 
 
-def _footer(made: datetime) -> str:
-    text = f"Made by safecal {version()} on {made:%Y-%m-%d at %H:%M} UTC."
-    return f"{text} It holds sums only, no row of the data, and asks the network for nothing."
-
-
 def _state_section(now: State) -> Markup:
     long = "decision long" if len(now.title) > 16 else "decision"
     banner = element(
@@ -137,7 +96,7 @@ def _state_section(now: State) -> Markup:
         class_="banner",
     )
     steps = [element("li", element("strong", what), " ", with_code(how)) for what, how in now.steps]
-    meaning = [element("p", together(said)) for said in now.meaning]
+    meaning = [element("p", with_code(together(said))) for said in now.meaning]
     columns = element(
         "div",
         element("div", element("h3", "What it means"), *meaning) if meaning else None,
@@ -201,7 +160,7 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
         found.append(("ECD", shown(s.ecd, signed=True), between))
     judged = Judged.last(monitor)
     if judged is not None:
-        said = f"of {judged.name}, by the rule of evaluate, for one look: {judged.verdict.reason}"
+        said = f"of {judged.name}, judged as `safecal.evaluate` does, for one look: {judged.verdict.reason}"
         found.append(("verdict", judged.verdict.decision, said))
     for direction, log in reading.evidence.items():
         asked = evidence(reading.thresholds[direction])
@@ -219,14 +178,13 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
 
 
 def _alarms_section(history: History) -> Markup:
-    press = element("span", "Press a header to sort.", class_="press", hidden=True)
     lead = "Rows are counted from 0, those of a group within the group. Evidence is in powers of ten. "
     left = len(history.alarms) - LISTED
     note = element("p", f"{grouped(left)} earlier alarms are left out.", class_="note") if left > 0 else None
     return section(
         "alarms",
         "The alarms",
-        element("p", lead, press, class_="lead"),
+        element("p", lead, PRESS, class_="lead"),
         alarm_table(history),
         note,
     )
@@ -236,13 +194,12 @@ def _groups_section(history: History) -> Markup:
     table, left = group_table(history, LEVEL)
     lead = f"The bounds “at least” and “at most” of ECD hold for all groups shown together, at {percent(LEVEL)}. "
     lead += "Evidence is in powers of ten. "
-    press = element("span", "Press a header to sort.", class_="press", hidden=True)
     note = None
     if left:
         total = grouped(len(history.monitor.groups))
         said = f"{grouped(left)} of {total} groups are left out, none with stronger evidence than those shown."
         note = element("p", said, class_="note")
-    return section("groups", "The groups", element("p", lead, press, class_="lead"), table, note)
+    return section("groups", "The groups", element("p", lead, PRESS, class_="lead"), table, note)
 
 
 def _settings_section(history: History) -> Markup:

@@ -1,18 +1,16 @@
 """How a watched model stands now, and since when, in words."""
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import final
 
-from ...report.markup import Markup, element, join, shortened
-from ...report.numbers import grouped, plain, rows
+from ...html.markup import Markup, element, join, shortened
+from ...html.numbers import evidence, grouped, moment_text, rows
 from ...verdict import SAFE, UNDETERMINED, UNSAFE
 from ..history import History, Raised
-from ..judging import group_is_mild, is_mild, last_alarm, speaking
-from ..readings import Reading, group_names
+from ..standing import Reading, group_is_mild, group_names, is_mild, last_alarm, speaking
 
-__all__ = ["State", "evidence", "moment_text", "named", "power", "state"]
+__all__ = ["State", "named", "state"]
 
 _NAMED = 3  # groups that a sentence names
 _ACKNOWLEDGE = (
@@ -53,43 +51,6 @@ class State:
     reason: str | Markup
     meaning: tuple[str, ...]
     steps: tuple[tuple[str, str], ...]
-
-
-def evidence(log10: float) -> str:
-    """Return evidence as one would say it.
-
-    Examples
-    --------
-    >>> evidence(1.6), evidence(7.3), evidence(-40.0), evidence(float("inf"))
-    ('39.8', '2 × 10⁷', '10⁻⁴⁰', 'infinite')
-    """
-    if math.isinf(log10):
-        return "infinite" if log10 > 0.0 else "0"
-    if -3.0 <= log10 < 3.0:
-        return plain(10.0**log10)
-    if 3.0 <= log10 < 6.0:
-        return grouped(int(round(10.0**log10, 2 - math.floor(log10))))
-    exponent = math.floor(log10 + 1e-9)
-    leading = round(10.0 ** (log10 - exponent))
-    if leading == 10:
-        exponent, leading = exponent + 1, 1
-    return power(exponent) if leading == 1 else f"{leading} × {power(exponent)}"
-
-
-def power(exponent: int) -> str:
-    """Return a power of ten.
-
-    Examples
-    --------
-    >>> power(-12)
-    '10⁻¹²'
-    """
-    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def moment_text(at: str) -> str:
-    """Return a moment in ISO 8601 as a reader sees it."""
-    return at.replace("T", " ").partition(".")[0].removesuffix("Z").removesuffix("+00:00") + " UTC"
 
 
 def state(history: History) -> State:
@@ -198,16 +159,15 @@ def _shifted(history: History, direction: str) -> State:
 def _promise(history: History, changed: bool) -> str:
     if changed:
         length = grouped(round(history.monitor.run_length))
-        return f"If the model were calibrated, such an alarm would come once in {length} rows at most, on average."
-    return (
-        f"If the model were calibrated, the probability of such an alarm, ever, is at most {history.monitor.alpha:g}."
-    )
+        return f"If the model were calibrated, such an alarm would come at most once in {length} rows, on average."
+    alpha = f"{history.monitor.alpha:g}"
+    return f"If the model were calibrated, the probability of ever raising such an alarm would be at most {alpha}."
 
 
 def _was(history: History, reading: Reading, direction: str, title: str) -> State:
     shrunk = f" By now that evidence has shrunk to {evidence(reading.evidence[direction])}."
     reason = join([_since(history, reading, direction), shrunk])
-    headline = "An alarm stands, and nothing new"
+    headline = "An old alarm stands, and there is no new one"
     meaning = (_NO_CHANGE, _FOR_GOOD)
     step = ("If the model was replaced, watch it with a new state.", "Old rows then no longer speak for or against it.")
     return State(title, UNDETERMINED, "undetermined", headline, reason, meaning, (step,))
@@ -245,7 +205,7 @@ def _under(history: History, reading: Reading) -> State:
     meaning = ("That is cautious, not unsafe: what it says may be relied on, and it could say more.",)
     steps = [("Recalibrate, if caution costs.", "A temperature below 1 lets it say what it knows.")]
     steps += [_ACKNOWLEDGE] if "under-confident" in reading.changes else []
-    headline = "It is less sure than it may be"
+    headline = "It is less sure than it could be"
     return State("UNDER-CONFIDENT", UNDETERMINED, "undetermined", headline, reason, meaning, tuple(steps))
 
 

@@ -38,7 +38,7 @@ Row = Sequence[Any]
 
 
 class SqlStore(Store):
-    """A store in tables. Its makers say how to connect, and what a transaction is."""
+    """A store in tables. Subclasses say how to connect, and what a transaction is."""
 
     def __init__(self, name: str, model: str) -> None:
         self.name, self.model = name, model

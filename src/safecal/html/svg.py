@@ -7,7 +7,7 @@ from typing import final
 
 from .markup import Markup, element, join
 
-__all__ = ["Scale", "centred", "label", "line", "picture", "shape", "sized", "tick_text"]
+__all__ = ["Scale", "centred", "label", "line", "picture", "shape", "sized", "tick_text", "upright"]
 
 _CHARACTER = 0.6  # mean width of a character, in font sizes
 FONT = 12.5  # size of the text in pictures, as the style sheet says
@@ -80,6 +80,12 @@ def tick_text(value: float) -> str:
 def label(x: float, y: float, text: str, class_: str | None = None, anchor: str | None = None) -> Markup:
     """Return a text; ``anchor`` is "middle" or "end", else it starts at x."""
     return element("text", text, x=x, y=y, class_=class_, text_anchor=anchor)
+
+
+def upright(text: str, x: float, y: float) -> Markup:
+    """Return the name of an axis, written from the bottom to the top around a height."""
+    turned = f"translate({x:g} {y:.0f}) rotate(-90)"
+    return element("text", text, class_="axis-name", text_anchor="middle", transform=turned)
 
 
 def centred(x: float, y: float, text: str, class_: str, within: tuple[float, float]) -> Markup:

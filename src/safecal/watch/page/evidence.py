@@ -1,16 +1,20 @@
-"""Evidence against rows on a log scale, with its threshold and the alarms, as a picture."""
+"""The pictures of the page: ECD by window, and the evidence against rows, with its threshold and the alarms."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ...report.markup import Markup, element
-from ...report.numbers import grouped, short
-from ...report.svg import Scale, centred, label, line, picture, shape, sized
-from .state import evidence, power
+from ...html.frame import figure, section
+from ...html.markup import Markup, element
+from ...html.numbers import evidence, grouped, power, short
+from ...html.svg import Scale, centred, label, line, picture, shape, sized, upright
+from ..history import History
+from ..standing import Reading, log10
+from .tables import alarm_numbers
+from .windows import Slot, windows_figure
 
-__all__ = ["Curve", "evidence_picture", "thinned"]
+__all__ = ["STRETCHES", "Curve", "pictures_section", "thinned"]
 
 _SIZE = (440.0, 262.0)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 428.0, 40.0, 212.0
@@ -53,9 +57,98 @@ def thinned(points: Points, most: int = STRETCHES) -> list[tuple[int, float]]:
     return found + sorted({max(stretch, key=lambda p: p[1]), stretch[-1]})
 
 
-def evidence_picture(
-    name: str, title: str, curves: Sequence[Curve], alarms: Sequence[tuple[int, str]], y_name: str
-) -> Markup:
+def pictures_section(history: History, found: list[Slot], what: str) -> Markup:
+    """Return the pictures of a history that has points."""
+    reading = Reading.of(history.monitor)
+    paths = _paths(history)
+    numbers = alarm_numbers(history)
+
+    def marks(kind: str, *directions: str) -> list[tuple[int, str]]:
+        return [
+            (raised.alarm.row + 1, numbers[k])
+            for k, raised in enumerate(history.alarms)
+            if raised.alarm.kind == kind and raised.alarm.direction in directions and raised.alarm.group is None
+        ]
+
+    def process(name: str, title: str, *directions: str) -> Markup:
+        curves = [Curve(direction, paths[direction], reading.thresholds[direction]) for direction in directions]
+        return _picture(name, title, curves, marks("since the start", *directions), "e-value")
+
+    count = len(history.points)
+    thin = ""
+    if count > 2 * STRETCHES:
+        thin = f" Of {grouped(count)} batches, the highest and the last of each of {STRETCHES} stretches are drawn."
+    both = "under-confident" in reading.changing and bool(paths.get("other"))
+    names = {"change": "to over-confident", "other": "to under-confident"} if both else {"change": "change"}
+    detector = _picture(
+        "detector", "Evidence of a change",
+        [Curve(names[part], paths[part], reading.change_threshold) for part in names],
+        marks("change", "over-confident", "under-confident"), "detector",
+    )  # fmt: skip
+    shifts = [direction for direction in ("shifted up", "shifted down") if paths.get(direction)]
+    parts = [
+        windows_figure(history, found, what) if found else None,
+        figure(
+            "Was it calibrated since the start?",
+            process("process", "Evidence since the start", "over-confident", "under-confident"),
+            "The evidence against it after each batch, on a scale of powers of ten; 1 is none, and far below 1 it lies "
+            "at the edge. It may be looked at after every row.",
+            thin,
+        ),
+        figure(
+            "Does the event happen as often as it says?",
+            process("shifts", "Evidence of a shift since the start", *shifts),
+            "The evidence since the start of a shift in its log-odds. Shifted up: the event happens more often than it "
+            "says; shifted down: less often.",
+            thin,
+        )
+        if shifts
+        else None,
+        figure(
+            "Did it change?" if both else "Did it become over-confident?",
+            detector,
+            "The detector's statistic after each batch. Triangles are alarms, with their numbers in the table; after "
+            "one, it stays silent until the alarm is acknowledged.",
+            thin,
+        ),
+    ]
+    return section("pictures", "The pictures", element("div", *parts, class_="pictures"))
+
+
+def _paths(history: History) -> dict[str, list[tuple[int, float]]]:
+    """Return each direction of the e-process, and the detector, after each batch: rows and logarithm to base 10.
+
+    Shifts are left out where a batch was taken in before they were looked at.
+    """
+    n = history.monitor.summary.n - sum(point.summary.n for point in history.points)
+    impossible = 0
+    found: dict[str, list[tuple[int, float]]] = {
+        direction: [(0, 0.0)] if n == 0 else [] for direction in ("over-confident", "under-confident")
+    }
+    found["change"] = [(0, -math.inf)] if n == 0 else []
+    if all(point.log_other is not None for point in history.points):
+        found["other"] = [(0, -math.inf)] if n == 0 else []
+    if all(None not in (point.log_up, point.log_down) for point in history.points):
+        found |= {direction: [(0, 0.0)] if n == 0 else [] for direction in ("shifted up", "shifted down")}
+    for point in history.points:
+        n += point.summary.n
+        impossible += point.summary.n_impossible
+        logs = {
+            "over-confident": point.log_over,
+            "under-confident": point.log_under,
+            "shifted up": point.log_up,
+            "shifted down": point.log_down,
+        }
+        for direction, log in logs.items():
+            if direction in found and log is not None:
+                found[direction].append((n, log10(log)))
+        found["change"].append((n, log10(point.log_change, impossible=impossible > 0)))
+        if "other" in found and point.log_other is not None:
+            found["other"].append((n, log10(point.log_other)))
+    return found
+
+
+def _picture(name: str, title: str, curves: Sequence[Curve], alarms: Sequence[tuple[int, str]], y_name: str) -> Markup:
     """Return the picture; alarms are rows with the number that the table gives them."""
     x = Scale(float(curves[0].points[0][0]), float(max(curves[0].points[-1][0], 1)), _LEFT, _RIGHT)
     limits = sorted({curve.threshold for curve in curves})
@@ -70,16 +163,13 @@ def evidence_picture(
         *(line(x(t), _BOTTOM, x(t), _BOTTOM + 4.0, "axis") for t in ticks),
         *(centred(x(t), _BOTTOM + 18.0, short(int(t)), "tick", (_LEFT - 20.0, _SIZE[0] - 3.0)) for t in ticks),
         label((_LEFT + _RIGHT) / 2.0, _BOTTOM + 40.0, "rows", "axis-name", "middle"),
-        element(
-            "text", y_name, class_="axis-name", text_anchor="middle",
-            transform=f"translate(12 {(_TOP + _BOTTOM) / 2:.0f}) rotate(-90)",
-        ),
+        upright(y_name, 12.0, (_TOP + _BOTTOM) / 2.0),
         *(line(_LEFT, y(limit), _RIGHT, y(limit), "limit") for limit in limits),
         *(_curve(curve, x, y, k) for k, curve in enumerate(curves)),
         *_marks(alarms, x),
         label(_LEFT + 5.0, y(limits[-1]) - 5.0, f"alarm from {_asked(curves)}", "limit-text halo"),
         *(_legend(curves) if len(curves) > 1 else []),
-    ]  # fmt: skip
+    ]
     return picture(name, _SIZE, title, _described(curves, alarms), *parts)
 
 

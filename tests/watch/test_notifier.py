@@ -9,8 +9,8 @@ import pytest
 from safecal.errors import FileError
 from safecal.monitor import Monitor
 from safecal.watch.history import Raised
+from safecal.watch.notify import Notifier, channels
 from safecal.watch.stores.sqlite import SqliteStore
-from safecal.watch.telling import Teller, channels
 
 from .store_laws import SETTINGS, taken
 
@@ -30,7 +30,7 @@ def test_a_channel_that_fails_is_tried_again_later(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "watch.sqlite", **settings) as store:
         store.commit(taken(store, "a long name", drift=4.0))
         alarms = list(store.alarms())
-        teller = Teller(
+        teller = Notifier(
             store, {"bad": fails, "good": heard["good"].append}, told.append, pause=30.0, clock=lambda: now[0]
         )
         assert teller.deliver() == len(alarms) - 1
@@ -54,7 +54,7 @@ def test_asked_for_it_is_tried_at_once(tmp_path: Path) -> None:
     settings = {"settings": SETTINGS, "monitor": Monitor(run_length=5000, grouped=True)}
     with SqliteStore(tmp_path / "watch.sqlite", **settings) as store:
         store.commit(taken(store, "a long name", drift=4.0))
-        teller = Teller(store, {"bad": fails}, lambda line: None)
+        teller = Notifier(store, {"bad": fails}, lambda line: None)
         for now, count in ((False, 1), (False, 1), (True, 2)):
             teller.deliver(now=now)
             assert len(tries) == count

@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from ...html.frame import figure
+from ...html.markup import Markup, element, shortened
+from ...html.numbers import grouped, percent, rows, short, shown
+from ...html.svg import Scale, label, line, picture, shape, sized, tick_text, upright
 from ...inference.keyed import intervals_from_sums
 from ...inference.results import Interval
-from ...report.markup import Markup, element, shortened
-from ...report.numbers import short, shown
-from ...report.svg import Scale, label, line, picture, shape, sized, tick_text
 from ...summary import Summary, as_sums
 from ..history import History
+from .tables import alarm_numbers
 
-__all__ = ["MOST", "Slot", "slots", "windows_picture"]
+__all__ = ["LEVEL", "MOST", "Slot", "slots", "windows_figure"]
 
 MOST = 90  # windows in a picture; neighbours are added up where there are more
 LEVEL = 0.95
@@ -55,7 +57,31 @@ def slots(history: History, most: int = MOST) -> tuple[list[Slot], str]:
     return [Slot(*slot) for slot in zip(names, summaries, intervals, strict=True)], what
 
 
-def windows_picture(name: str, found: Sequence[Slot], what: str, alarms: Mapping[str, str]) -> Markup:
+def windows_figure(history: History, found: list[Slot], what: str) -> Markup:
+    """Return the picture with its heading, and what it shows in words."""
+    numbers = alarm_numbers(history)
+    marked: dict[str, str] = {}
+    for k, raised in enumerate(history.alarms):
+        name = raised.alarm.window if what == "window" else raised.batch
+        if name is not None:
+            marked[name] = f"{marked[name]}, {numbers[k]}" if name in marked else numbers[k]
+    total = sum(len(slot.names) for slot in found)
+    plural = "windows" if what == "window" else "batches"
+    merged = (
+        f" Neighbours of the {grouped(total)} {plural} are added up, to {len(found)}." if total > len(found) else ""
+    )
+    missing = history.monitor.summary.n - sum(slot.summary.n for slot in found)
+    rest = f" {rows(missing)} of earlier windows, or of none, are not drawn." if missing > 0 else ""
+    return figure(
+        f"How surprised was it? ECD by {what}",
+        _picture("windows", found, what, marked),
+        f"Above 0 over-confident, below 0 under-confident. Grey: the {percent(LEVEL)} interval of each {what} by "
+        f"itself; dots are filled where it leaves out 0. One of many may do so by chance: the evidence decides.",
+        f"{merged}{rest}",
+    )
+
+
+def _picture(name: str, found: Sequence[Slot], what: str, alarms: Mapping[str, str]) -> Markup:
     """Return the picture; alarms are names of windows, with the numbers that the table gives their alarms."""
     x = Scale(-0.5, len(found) - 0.5, _LEFT, _RIGHT)
     y = _heights(found)
@@ -73,16 +99,10 @@ def windows_picture(name: str, found: Sequence[Slot], what: str, alarms: Mapping
         *_rows(found, x),
         *_names(found, x),
         label((_LEFT + _RIGHT) / 2.0, _FLOOR + 42.0, what, "axis-name", "middle"),
-        _upright("ECD, nat", (_TOP + _BOTTOM) / 2.0),
-        _upright("rows", _FLOOR - _TALLEST / 2.0),
+        upright("ECD, nat", 12.0, (_TOP + _BOTTOM) / 2.0),
+        upright("rows", 12.0, _FLOOR - _TALLEST / 2.0),
     ]
     return picture(name, _SIZE, f"ECD by {what}", _described(found, what), *parts)
-
-
-def _upright(text: str, y: float) -> Markup:
-    return element(
-        "text", text, class_="axis-name", text_anchor="middle", transform=f"translate(12 {y:.0f}) rotate(-90)"
-    )
 
 
 def _heights(found: Sequence[Slot]) -> Scale:

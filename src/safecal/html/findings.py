@@ -1,23 +1,27 @@
-"""What the sections share, computed once: the verdict, and each bin and group with its interval."""
+"""What pages show of an evaluation, computed once: the verdict, and each bin and group with its interval."""
 
 import math
 from dataclasses import dataclass
 from typing import Self, final
 
+import numpy as np
+
+from ..bins import Bins
 from ..display import count
 from ..evaluation import Evaluation
 from ..groups import judge_groups
 from ..inference.results import Interval
-from ..table import Table
+from ..table import Table, bin_keys
 from ..verdict import Verdict
-from .coarse import coarser
 
-__all__ = ["Findings", "Rung"]
+__all__ = ["Finding", "Findings", "coarser"]
+
+_MOST = 50  # bins that a page shows
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Rung:
+class Finding:
     """One bin or group.
 
     Attributes
@@ -65,9 +69,9 @@ class Findings:
         Largest ECD that is allowed on average, in nats.
     bins : Table or None
         The bins, neighbours merged where there are very many.
-    in_bins : list of Rung
+    in_bins : list of Finding
         One for each of them.
-    in_groups : list of Rung
+    in_groups : list of Finding
         One for each group, the largest ECD first.
     """
 
@@ -75,8 +79,8 @@ class Findings:
     verdict: Verdict
     limit: float
     bins: Table | None
-    in_bins: list[Rung]
-    in_groups: list[Rung]
+    in_bins: list[Finding]
+    in_groups: list[Finding]
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:
@@ -86,14 +90,14 @@ class Findings:
         bins = None if evaluation.bins is None else coarser(evaluation.bins)
         in_bins = [] if bins is None else _bins(bins, verdict.level, limit)
         in_groups = [] if evaluation.groups is None else _groups(evaluation.groups, evaluation)
-        in_groups.sort(key=lambda rung: math.inf if math.isnan(rung.ecd.value) else -rung.ecd.value)
+        in_groups.sort(key=lambda one: math.inf if math.isnan(one.ecd.value) else -one.ecd.value)
         return cls(evaluation, verdict, limit, bins, in_bins, in_groups)
 
 
-def _bins(table: Table, level: float, limit: float) -> list[Rung]:
+def _bins(table: Table, level: float, limit: float) -> list[Finding]:
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.intervals(level), strict=True)
     return [
-        Rung(i, name, n, share, at, limit, at.low > limit, _side(at, limit))
+        Finding(i, name, n, share, at, limit, at.low > limit, _side(at, limit))
         for i, (name, n, share, at) in enumerate(rows)
     ]
 
@@ -105,7 +109,7 @@ def _side(ecd: Interval, limit: float) -> str:
     return "under-confident" if ecd.high < 0.0 else ""
 
 
-def _groups(table: Table, evaluation: Evaluation) -> list[Rung]:
+def _groups(table: Table, evaluation: Evaluation) -> list[Finding]:
     """Return the groups, each as the verdict judges it: by ECD, by its temperature, by its mistakes, or not at all."""
     judged = judge_groups(table, evaluation.limits, evaluation.tally)
     everywhere = evaluation.limits.everywhere
@@ -123,5 +127,24 @@ def _groups(table: Table, evaluation: Evaluation) -> list[Rung]:
             said = "temperature too high" if degree == 2 else "temperature suspected"
         elif degree:
             said = "over-confident" if degree == 2 else "suspected"
-        found.append(Rung(i, name, n, share, at, limit, degree == 2, said))
+        found.append(Finding(i, name, n, share, at, limit, degree == 2, said))
     return found
+
+
+def coarser(table: Table, most: int = _MOST) -> Table:
+    """Return a table of at most so many bins: neighbours are added up, so that nothing is left out.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> table = safecal.evaluate([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.6], bins=100).bins
+    >>> coarser(table, 10).bins == safecal.Bins.uniform(10), coarser(table, 10).total == table.total
+    (True, True)
+    """
+    if table.bins is None or len(table) <= most:
+        return table
+    step = -(-len(table) // most)
+    starts = range(0, len(table), step)
+    bins = Bins((*(table.bins.edges[k] for k in starts), table.bins.edges[-1]))
+    merged = np.add.reduceat(table.sums, list(starts), axis=0)
+    return Table(table.name, bin_keys(bins), merged, bins, table.top_label)

@@ -2,11 +2,12 @@
 
 import html
 import math
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import final
 
-__all__ = ["Markup", "compact", "element", "join", "shortened", "visible"]
+__all__ = ["Markup", "compact", "element", "join", "sentence", "shortened", "together", "visible", "with_code"]
 
 # These have no content. In SVG, the closing slash is needed; in HTML it does no harm.
 _EMPTY = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
@@ -79,12 +80,36 @@ def _unseen(character: str) -> bool:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text in one line with nothing invisible in it, cut to a number of characters.
+    """Return a text in one line with nothing invisible in it; where it is long, its middle is left out.
 
     Examples
     --------
-    >>> shortened("a name that is long", 10)
-    'a name th…'
+    >>> shortened("a name that is long", 12)
+    'a name t…ong'
     """
     text = visible(text)
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 3
+    return f"{text[: most - 1 - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
+
+
+def together(text: str) -> str:
+    """Return a text in which no line break parts a number from its percent sign or its nat."""
+    return re.sub(r"(?<=\d) (?=%|nat\b)", "\N{NO-BREAK SPACE}", text)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter at its start."""
+    return together(text[:1].upper() + text[1:])
+
+
+def with_code(text: str) -> Markup:
+    """Return a text in which what stands between backticks is code.
+
+    Examples
+    --------
+    >>> with_code("pass `clip=`")
+    'pass <code>clip=</code>'
+    """
+    return join(element("code", part) if k % 2 else part for k, part in enumerate(text.split("`")))

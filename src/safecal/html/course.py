@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
-from .inference.local import Local, Range
-from .places import brief_range
+from ..inference.local import Local, Range
+from ..places import brief_range
+from .markup import Markup, element, join
+from .numbers import plain
+from .svg import Scale, centred, label, line, picture, shape, sized, tick_text, upright
 
-__all__ = ["BEYOND", "OTHER", "SUSPECTED", "Course", "Step"]
+__all__ = ["BEYOND", "OTHER", "SUSPECTED", "Course", "Step", "course_picture"]
 
 BEYOND, SUSPECTED, OTHER = "beyond the limit", "suspected", "not shown to be beyond it"
 _AXES = {
@@ -28,6 +31,10 @@ _APART = 0.1  # of the axis: the least distance of two ticks
 _LETTER = 0.021  # of the axis: the width of a letter
 _FEWEST = 3  # ticks
 _ROUND = (0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 0.25, 0.05, 0.3, 0.2, 0.4, 0.02, 0.005)
+
+_SIZE = (440.0, 344.0)
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 428.0, 24.0, 286.0
+_HEADROOM = 0.14  # of the height: where the name of the worst range stands
 
 
 @final
@@ -133,8 +140,11 @@ class Course:
         bottom, top = _heights((*steps, worst))
         edge = _EDGE * (right - left)
         left, right = left - edge, right + edge
-        ticks = tuple(sorted(_spread_ticks(left, right) if on == "spread" else _odds_ticks(left, right)))
-        return cls(steps, worst, _AXES[on], ticks, left, right, bottom, top)
+        return cls(steps, worst, _AXES[on], _ticks(on, left, right), left, right, bottom, top)
+
+    def ticks_on(self, left: float, right: float) -> tuple[tuple[float, str], ...]:
+        """Return the ticks of an axis that is longer, since it shows others as well."""
+        return _ticks("spread" if self.axis == _AXES["spread"] else "probability", left, right)
 
     @property
     def shown(self) -> int:
@@ -147,13 +157,13 @@ def _finest(ranges: Sequence[Range]) -> list[Range]:
     best: list[tuple[float, int, list[Range]]] = [(0.0, 0, [])]  # for the first ranges: rows, how many, and which
     ordered = sorted(ranges, key=lambda r: (r.high, r.low))
     for k, r in enumerate(ordered):
-        before = next(j for j in range(k, -1, -1) if j == 0 or _apart(ordered[j - 1], r))
+        before = next(j for j in range(k, -1, -1) if j == 0 or _ends_before(ordered[j - 1], r))
         share, count, chosen = best[before]
         best.append(max(best[k], (share + r.share, count + 1, [*chosen, r]), key=lambda b: (round(b[0], 6), b[1])))
     return best[-1][2]
 
 
-def _apart(a: Range, b: Range) -> bool:
+def _ends_before(a: Range, b: Range) -> bool:
     """Tell whether one range ends before another begins; of a range in which all are alike, its value is inside."""
     return a.high <= b.low and not (a.low == a.high == b.low or a.high == b.low == b.high)
 
@@ -191,6 +201,10 @@ def _heights(steps: Sequence[Step]) -> tuple[float, float]:
 
 
 Ticks = list[tuple[float, str, int]]  # where they lie, what they say, and how many letters they have room for
+
+
+def _ticks(on: str, left: float, right: float) -> tuple[tuple[float, str], ...]:
+    return tuple(sorted(_spread_ticks(left, right) if on == "spread" else _odds_ticks(left, right)))
 
 
 def _odds_ticks(left: float, right: float) -> list[tuple[float, str]]:
@@ -243,3 +257,94 @@ def _even(low: float, high: float) -> list[float]:
 def _plain(percent: float) -> str:
     """Write a percentage without an exponent."""
     return f"{percent:.9f}".rstrip("0").rstrip(".")
+
+
+def course_picture(name: str, course: Course) -> Markup | None:
+    """Return the picture; None where there are no ranges."""
+    if course.worst is None:
+        return None
+    x = Scale(course.left, course.right, _LEFT, _RIGHT)
+    top = course.top + _HEADROOM * (course.top - course.bottom)
+    y = Scale(course.bottom, top, _BOTTOM, _TOP)
+    parts = [
+        *_zones(course, x, y),
+        *(line(_LEFT, y(t), _RIGHT, y(t), "grid") for t in y.ticks(6)),
+        *(label(_LEFT - 8.0, y(t) + 4.0, tick_text(t), anchor="end") for t in y.ticks(6)),
+        *(line(x(at), _BOTTOM, x(at), _BOTTOM + 4.0, "axis") for at, _ in course.ticks),
+        *(label(x(at), _BOTTOM + 18.0, text, anchor="middle") for at, text in course.ticks),
+        line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
+        *(_bounds(step, x, y) for step in course.steps),
+        *_lines(course, x, y),
+        line(_LEFT, y(0.0), _RIGHT, y(0.0), "neutral"),
+        *(_drawn_step(step, x, y) for step in course.steps),
+        _frame(course.worst, course.top, x, y),
+        label((_LEFT + _RIGHT) / 2.0, _BOTTOM + 42.0, course.axis, "axis-name", "middle"),
+        upright("ECD, nat: above 0 over-confident", 12.0, (_TOP + _BOTTOM) / 2.0),
+    ]
+    return picture(name, _SIZE, "ECD along the predictions", _described(course, course.worst), *parts)
+
+
+def _zones(course: Course, x: Scale, y: Scale) -> list[Markup]:
+    """Shade what is not allowed."""
+    return [
+        element("rect", x=start, y=_TOP, width=end - start, height=y(limit) - _TOP, class_="zone")
+        for start, end, limit in _stretches(course, x)
+    ]
+
+
+def _lines(course: Course, x: Scale, y: Scale) -> list[Markup]:
+    """Draw the limit, and say above the picture what it is."""
+    found = _stretches(course, x)
+    drawn = [line(start, y(limit), end, y(limit), "limit") for start, end, limit in found if y.holds(limit)]
+    least, most = (plain(end({limit for *_, limit in found})) for end in (min, max))
+    text = f"dashed: the limit, {least if least == most else f'{least} to {most}'} nat"
+    return [*drawn, label(_RIGHT, _TOP - 9.0, text, "limit-text", "end")]
+
+
+def _stretches(course: Course, x: Scale) -> list[tuple[float, float, float]]:
+    """Return from where to where each limit counts: one for all ranges, or one for each."""
+    if len({step.limit for step in course.steps}) == 1:
+        return [(_LEFT, _RIGHT, course.steps[0].limit)]
+    return [(x(step.start), x(step.end), step.limit) for step in course.steps]
+
+
+def _bounds(step: Step, x: Scale, y: Scale) -> Markup:
+    ecd = step.range.ecd
+    high, low = y(ecd.high), y(ecd.low)
+    height = max(low - high, 1.0)
+    return element("rect", x=x(step.start), y=high, width=x(step.end) - x(step.start), height=height, class_="band")
+
+
+def _drawn_step(step: Step, x: Scale, y: Scale) -> Markup:
+    """Draw a step with its mark: a filled diamond beyond the limit, a hollow one where suspected, else a dot."""
+    value, middle = step.range.ecd.value, x(step.middle)
+    if math.isinf(value):
+        return shape([(middle, _TOP), (middle - 6.0, _TOP + 11.0), (middle + 6.0, _TOP + 11.0)], "over")
+    at = y(value)
+    drawn = line(x(step.start), at, x(step.end), at, "step")
+    if step.state not in (BEYOND, SUSPECTED):
+        return join([drawn, element("circle", cx=middle, cy=at, r=2.5, class_="dot")])
+    corners = [(middle, at - 6.0), (middle + 6.0, at), (middle, at + 6.0), (middle - 6.0, at)]
+    return join([drawn, shape(corners, "over" if step.state == BEYOND else "over hollow")])
+
+
+def _frame(worst: Step, top: float, x: Scale, y: Scale) -> Markup:
+    """Frame the bounds of the worst range, and name it."""
+    ecd = worst.range.ecd
+    high, low = y(min(ecd.high, top)), y(min(ecd.low, top))
+    width, height = x(worst.end) - x(worst.start), max(low - high, 1.0)
+    words = f"worst: {worst.name}, {worst.bounds}"
+    if sized(words) > _RIGHT - _LEFT:
+        words = f"worst: {worst.name}"
+    name = centred(x(worst.middle), high - 7.0, words, "value", (_LEFT, _RIGHT))
+    frame = element("rect", x=x(worst.start), y=high, width=width, height=height, class_="framed")
+    at = y(ecd.value)
+    middle = line(x(worst.start), at, x(worst.end), at, "step") if math.isfinite(ecd.value) else None
+    return join([frame, middle, name])
+
+
+def _described(course: Course, worst: Step) -> str:
+    suspected = sum(step.state == SUSPECTED for step in course.steps)
+    text = f"ECD against {course.axis}, in {len(course.steps)} ranges that do not overlap. "
+    text += f"{course.shown} of them are beyond the limit, and {suspected} are suspected to be. "
+    return text + f"The worst range: {worst.name}, ECD {worst.bounds}, where {plain(worst.limit)} nat is allowed."

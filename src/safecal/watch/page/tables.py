@@ -1,31 +1,20 @@
 """The alarms and the groups of a watched model, as tables that sort when a header is pressed."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
 
+from ...html.frame import Column, sorting_table
+from ...html.markup import Markup, element, shortened
+from ...html.numbers import grouped, moment_text, shown
 from ...inference.keyed import intervals_together
-from ...report.markup import Markup, element, shortened
-from ...report.numbers import grouped, shown
-from ...report.tables import region
 from ...summary import as_sums
 from ..history import History, Raised
-from ..judging import group_is_mild
-from ..readings import Reading, group_names, log10, shown_groups
-from .state import moment_text
+from ..standing import Reading, group_is_mild, group_names, log10, shown_groups
 
 __all__ = ["LISTED", "alarm_numbers", "alarm_table", "group_table"]
 
 LISTED = 200  # alarms, and groups, in a table
 _LONGEST = 60  # characters of a name
-
-
-class Column(NamedTuple):
-    """A column: its name, and what it sorts by: "text", "number" or "place"."""
-
-    name: str
-    by: str
-    order: str | None = None
 
 
 def alarm_numbers(history: History) -> list[str]:
@@ -51,7 +40,7 @@ def alarm_table(history: History) -> Markup:
     names = group_names(history.monitor.groups)
     latest = [*zip(alarm_numbers(history), history.alarms, strict=True)][::-1][:LISTED]
     body = [_alarm(number, raised, names) for number, raised in latest]
-    return _table(columns, body, "Alarms, the latest first")
+    return sorting_table(columns, body, "Alarms, the latest first")
 
 
 def _alarm(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup:
@@ -99,7 +88,7 @@ def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
         _group(names[group], reading, at.low, at.high, reading.over_confident and group_is_mild(history, group))
         for (group, reading), at in zip(found, ends, strict=True)
     ]
-    return _table(columns, body, "Groups, the worst first"), left
+    return sorting_table(columns, body, "Groups, the worst first"), left
 
 
 def _group(name: str, reading: Reading, low: float, high: float, mild: bool) -> Markup:
@@ -123,18 +112,3 @@ def _number(text: str) -> Markup:
 
 def _text(text: str) -> Markup:
     return element("td", element("bdi", shortened(text, _LONGEST)), class_="t")
-
-
-def _table(columns: Sequence[Column], body: Sequence[Markup], caption: str) -> Markup:
-    heads = [
-        element("th", c.name, scope="col", data_by=c.by, aria_sort=c.order, class_="n" if c.by == "number" else None)
-        for c in columns
-    ]
-    table = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *heads)),
-        element("tbody", *body),
-        class_="keys",
-    )
-    return region(table, caption)

@@ -1,0 +1,1 @@
+"""Pages and pictures: markup, numbers, style, and what every picture shows, wherever it is drawn."""

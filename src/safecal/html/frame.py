@@ -1,0 +1,172 @@
+"""What all pages share: the file around them, the sign of a verdict, sections, figures, and tables."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from .._versions import version
+from ..verdict import SAFE, UNDETERMINED, UNSAFE
+from .markup import Markup, element, join, together, with_code
+
+__all__ = [
+    "PRESS",
+    "Column",
+    "asset",
+    "figure",
+    "file_of",
+    "icon",
+    "number_table",
+    "pairs_table",
+    "region",
+    "section",
+    "sorting_table",
+]
+
+# A round tick, a warning triangle, a question in a diamond: colour is never needed.
+_OUTLINES = {
+    SAFE: element("circle", cx=24.0, cy=24.0, r=20.5, class_="icon-body"),
+    UNSAFE: element("path", d="M24 4.5 45 42.5H3Z", class_="icon-body"),
+    UNDETERMINED: element("path", d="M24 2.5 45.5 24 24 45.5 2.5 24Z", class_="icon-body"),
+}
+_SIGNS = {
+    SAFE: "M14.5 24.5 21.5 31.5 34 17.5",
+    UNSAFE: "M24 17.5V29.5M24 35.6V36",
+    UNDETERMINED: "M18.8 19.2C18.8 12.6 29.4 13 29.4 19.2 29.4 23 24 23.4 24 28.4M24 34.2V34.6",
+}
+
+
+def icon(decision: str) -> Markup:
+    """Return the icon of a decision; the word stands beside it, so that it is hidden from screen readers."""
+    sign = element("path", d=_SIGNS[decision], class_="icon-sign")
+    return element("svg", _OUTLINES[decision], sign, viewBox="0 0 48 48", class_="icon", aria_hidden="true")
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the text of a file that lies beside this one."""
+    return "\n" + resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def file_of(
+    title: str, tone: str, header: Markup, main: Sequence[Markup | None], *, made: datetime, holds: str, skip: str,
+    document: Markup | None = None,
+) -> str:  # fmt: skip
+    """Return a whole file, which holds its style and its script and asks the network for nothing.
+
+    ``tone`` is the class of its colours, ``holds`` says what the file holds, ``skip`` where the first link leads.
+    """
+    script = asset("sort.js")
+    footer = f"Made by safecal {version()} on {made:%Y-%m-%d at %H:%M} UTC. It holds {holds}, no row of the data, "
+    body = element(
+        "body",
+        element("a", skip, href="#main", class_="skip"),
+        header,
+        element("main", *main, id="main", tabindex="-1"),
+        element("footer", element("p", footer, "and asks the network for nothing.")),
+        document,
+        element("script", Markup(script)),
+        class_=tone,
+    )
+    return f"<!DOCTYPE html>\n{element('html', _head(title, script), body, lang='en')}\n"
+
+
+def _head(title: str, script: str) -> Markup:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="generator", content="safecal"),
+        element("meta", name="robots", content="noindex"),
+        element("title", title),
+        element("style", Markup(asset("pictures.css") + asset("page.css"))),
+    )
+
+
+def section(name: str, heading: str, *parts: str | None) -> Markup:
+    """Return a section of a page, with its heading; ``name`` is unique in the page."""
+    return element("section", element("h2", heading, id=name), *parts, aria_labelledby=name)
+
+
+def figure(heading: str, image: Markup | None, *caption: str) -> Markup:
+    """Return a picture under its heading, and above what it shows in words."""
+    said = element("figcaption", *(together(part) for part in caption))
+    return element("figure", element("h3", heading), image, said)
+
+
+def region(content: Markup, name: str) -> Markup:
+    """Return what may be wider than the page, in a part that scrolls by itself and that the keyboard reaches."""
+    return element("div", content, class_="wide", role="region", aria_label=name, tabindex="0")
+
+
+def number_table(rows: Sequence[tuple[str, str, str]]) -> Markup:
+    """Return numbers as a table: name, value, what it says."""
+    body = join(
+        element(
+            "tr",
+            element("th", a, scope="row"),
+            element("td", b, class_="n"),
+            element("td", with_code(together(c)), class_="about"),
+        )
+        for a, b, c in rows
+    )
+    head = element(
+        "tr", *(element("th", name, scope="col") for name in ("number", "value", "what it says")), class_="quiet"
+    )
+    return element(
+        "table",
+        element("caption", "The other numbers", class_="quiet"),
+        element("thead", head),
+        element("tbody", body),
+        class_="numbers",
+    )
+
+
+def pairs_table(pairs: Sequence[tuple[str, str]], caption: str) -> Markup:
+    """Return names and values as a table."""
+    rows = join(element("tr", element("th", a, scope="row"), element("td", element("bdi", b))) for a, b in pairs)
+    return element("table", element("caption", caption), element("tbody", rows), class_="pairs")
+
+
+class Column(NamedTuple):
+    """A column: its name, what it sorts by ("text", "number" or "place"), and in which order it stands at first."""
+
+    name: str
+    by: str
+    order: str | None = None
+
+
+# Shown by the script that sorts.
+PRESS = element("span", "Press a header to sort.", class_="press", hidden=True)
+
+
+def sorting_table(
+    columns: Sequence[Column], body: Sequence[Markup], caption: str, foot: Markup | None = None
+) -> Markup:
+    """Return a table that sorts when a header is pressed."""
+    heads = [
+        element(
+            "th", element("bdi", c.name), scope="col", data_by=c.by, aria_sort=c.order,
+            class_="n" if c.by == "number" else None,
+        )
+        for c in columns
+    ]  # fmt: skip
+    content = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *heads)),
+        element("tbody", *body),
+        None if foot is None else element("tfoot", foot),
+        class_="keys",
+    )
+    return region(content, caption)

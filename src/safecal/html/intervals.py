@@ -1,0 +1,193 @@
+"""Intervals beside what is allowed: the axes that show them, a gauge for one, a forest for those of bins or groups."""
+
+import math
+from collections.abc import Sequence
+
+from ..inference.results import Interval
+from .findings import Finding
+from .markup import Markup, element, join, shortened
+from .numbers import ends, plain, shown
+from .svg import Scale, centred, label, line, picture, shape, sized, tick_text
+
+__all__ = ["ecd_gauge", "ecd_range", "factor_gauge", "factor_range", "forest"]
+
+_REACH = 1.5  # how far intervals of ECD may stretch the axis, in widths of what the values span
+_ROOM = 0.3  # of the limit: what is shown beyond it, and below 0
+_FARTHEST = 30.0  # how many times beyond 1, the estimate and the limit a finite bound may stretch the axis of a factor
+_OPEN = 5.0  # how many times that axis goes on where there is no bound
+
+_GAUGE = (320.0, 84.0)
+_START, _END = 2.0, 318.0
+_MIDDLE, _AXIS = 38.0, 58.0
+
+_WIDTH, _STEP, _TOP = 440.0, 24.0, 26.0  # of a forest
+_LONGEST = 22  # characters of a name
+
+
+def ecd_range(intervals: Sequence[Interval], limits: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis that shows every value and every limit; very long intervals leave it."""
+    known = [limit for limit in limits if math.isfinite(limit)]
+    marks = [0.0, *known, *(i.value for i in intervals if math.isfinite(i.value))]
+    low, high = min(marks), max(marks)
+    reach = high - low or 0.1
+    bounds = [end for i in intervals if not math.isnan(i.value) for end in (i.low, i.high)]
+    room = _ROOM * max(known, default=0.0)
+    left = min(max(min([low, *bounds]), low - _REACH * reach), -room)
+    right = max(min(max([high, *bounds]), high + _REACH * reach), max(known, default=0.0) + room)
+    pad = 0.06 * (right - left or reach)
+    return left - pad, right + pad
+
+
+def factor_range(intervals: Sequence[Interval], limit: float, curve: Sequence[float] = ()) -> tuple[float, float]:
+    """Return the ends of an axis of ratios that shows 1, the limit, and each interval as far as it can be.
+
+    ``curve`` are further values that are shown where they do not lie too far out.
+    """
+    nearest = [i.high if i.value == 0.0 else i.low if i.value == math.inf else i.value for i in intervals]
+    marks = [1.0, *(x for x in ((1.0 + _ROOM) * limit, *nearest) if 0.0 < x < math.inf)]
+    bounds = [end for i in intervals if not math.isnan(i.value) for end in (i.low, i.high)]
+    least, most = min(marks) / _FARTHEST, max(marks) * _FARTHEST
+    low = min([*marks, *(b for b in (*bounds, *curve) if b >= least)])
+    high = max([*marks, *(b for b in (*bounds, *curve) if b <= most)])
+    open_low = any(b < least for b in bounds) or any(i.value == 0.0 for i in intervals)
+    open_high = any(b > most for b in bounds) or any(i.value == math.inf for i in intervals)
+    pad = (high / low) ** 0.08
+    return low / (_OPEN if open_low else pad), high * (_OPEN if open_high else pad)
+
+
+def ecd_gauge(name: str, ecd: Interval, limit: float) -> Markup | None:
+    """Return the picture of ECD: 0, the limit, the interval; None where there is no ECD."""
+    if math.isnan(ecd.value):
+        return None
+    scale = Scale(*ecd_range([ecd], [limit]), _START, _END)
+    title = f"ECD {shown(ecd.value, signed=True)} nat against the limit of {plain(limit)} nat"
+    return _gauge(name, title, ecd, limit, 0.0, scale, signed=True)
+
+
+def factor_gauge(name: str, what: str, factor: Interval, limit: float) -> Markup | None:
+    """Return the picture of a factor that should be 1, on a scale of ratios; None where there is none."""
+    if math.isnan(factor.value):
+        return None
+    scale = Scale(*factor_range([factor], limit), _START, _END, log=True)
+    title = f"{what} {shown(factor.value)} against the limit of {plain(limit)}"
+    return _gauge(name, title, factor, limit, 1.0, scale, signed=False)
+
+
+def _gauge(
+    name: str, title: str, interval: Interval, limit: float, neutral: float, scale: Scale, *, signed: bool
+) -> Markup:
+    edge = scale(limit)
+    between = ends(interval, signed=signed)
+    described = f"The interval runs from {between}. Values beyond {plain(limit)} are not allowed."
+    ticks = [t for t in scale.ticks(6) if _START + 12.0 < scale(t) < _END - 12.0]
+    parts = [
+        element("rect", x=edge, y=22.0, width=_END - edge, height=_AXIS - 22.0, class_="zone"),
+        line(_START, _AXIS, _END, _AXIS, "axis"),
+        *(line(scale(t), _AXIS, scale(t), _AXIS + 4.0, "axis") for t in ticks),
+        *(label(scale(t), _AXIS + 18.0, tick_text(t), anchor="middle") for t in ticks),
+        line(scale(neutral), 22.0, scale(neutral), _AXIS, "neutral"),
+        line(edge, 22.0, edge, _AXIS, "limit"),
+        centred(edge, 14.0, f"limit {plain(limit)}", "limit-text", (_START, _END)),
+        _mark(interval, scale),
+    ]
+    return picture(name, _GAUGE, title, described, *parts)
+
+
+def _mark(interval: Interval, scale: Scale) -> Markup:
+    """Return the estimate with its interval; an arrow where it runs out of the picture."""
+    low, high = interval.low, interval.high
+    parts = [line(scale(low), _MIDDLE, scale(high), _MIDDLE, "span")]
+    inside = [scale(end) for end in (low, high) if scale.holds(end)]
+    parts += [line(x, _MIDDLE - 6.0, x, _MIDDLE + 6.0, "span") for x in inside]
+    parts += [_arrow(_START, _MIDDLE, -10.0, 6.0, "mark")] if low < scale.low else []
+    parts += [_arrow(_END, _MIDDLE, 10.0, 6.0, "mark")] if high > scale.high else []
+    if scale.holds(interval.value):
+        parts.append(element("circle", cx=scale(interval.value), cy=_MIDDLE, r=6.5, class_="mark"))
+    return join(parts)
+
+
+def _arrow(x: float, y: float, back: float, half: float, class_: str) -> Markup:
+    """Return the head of an arrow, which says that an interval goes on."""
+    return shape([(x, y), (x - back, y - half), (x - back, y + half)], class_)
+
+
+def forest(name: str, title: str, found: Sequence[Finding], *, bars: bool) -> Markup:
+    """Return the picture: bars from 0 for bins, marks for groups; each beside its limit."""
+    limits = [one.limit for one in found]
+    names = max(sized(shortened(one.name, _LONGEST)) for one in found)
+    left, right = ecd_range([one.ecd for one in found], limits)
+    scale = Scale(left, right, min(names, 165.0) + 14.0, _WIDTH - 64.0)
+    bottom = _TOP + _STEP * len(found)
+    ticks = [t for t in scale.ticks(5) if scale.start + 1.0 < scale(t) < scale.end - 1.0]
+    parts = [
+        *_limits(limits, scale, bottom),
+        *(line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in ticks),
+        *(label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in ticks),
+        line(scale(0.0), _TOP, scale(0.0), bottom, "neutral"),
+        label((scale.start + scale.end) / 2.0, bottom + 38.0, "ECD, nat", "axis-name", "middle"),
+    ]
+    largest = max(one.share for one in found)
+    for place, one in enumerate(found):
+        parts.append(_drawn(one, scale, _TOP + _STEP * (place + 0.5), largest, bars=bars))
+    return picture(name, (_WIDTH, bottom + 50.0), title, _described(found), *parts)
+
+
+def _limits(limits: list[float], scale: Scale, bottom: float) -> list[Markup]:
+    """Shade what is not allowed, and draw the limit: one line, or one for each where they differ."""
+    least, most = min(limits), max(limits)
+    one = least == most
+    rows = (
+        [(limits[0], _TOP, bottom)]
+        if one
+        else [(x, _TOP + _STEP * k, _TOP + _STEP * (k + 1)) for k, x in enumerate(limits)]
+    )
+    parts = []
+    for limit, top, end in rows:
+        x = scale(limit)
+        parts.append(element("rect", x=x, y=top, width=scale.end - x, height=end - top, class_="zone"))
+        parts.append(line(x, top, x, end, "limit"))
+    text = f"limit {plain(least)}" if one else f"limits {plain(least)} to {plain(most)}"
+    return [*parts, centred(scale(most), _TOP - 9.0, text, "limit-text", (scale.start, scale.end))]
+
+
+def _drawn(one: Finding, scale: Scale, y: float, largest: float, *, bars: bool) -> Markup:
+    at, value = one.ecd, one.ecd.value
+    name = shortened(one.name, _LONGEST)
+    parts: list[Markup | None] = [
+        element("title", shortened(one.name, 80)) if name != one.name else None,
+        label(0.0, y + 4.5, name),
+    ]
+    if math.isnan(value):
+        parts.append(label(_WIDTH, y + 4.5, "no rows", "faint", "end"))
+        return element("g", *parts)
+    side = "over" if value > 0.0 else "under"
+    parts.append(label(_WIDTH, y + 4.5, shown(value, signed=True).replace("-", "\N{MINUS SIGN}"), "value", "end"))
+    if bars:
+        start, end = sorted((scale(0.0), scale(value)))
+        parts.append(
+            element("rect", x=start, y=y - 7.0, width=max(end - start, 0.8), height=14.0, class_=f"bar {side}")
+        )
+    parts.append(line(scale(at.low), y, scale(at.high), y, "whisker"))
+    parts += [
+        line(scale(end), y - 3.5, scale(end), y + 3.5, "whisker") for end in (at.low, at.high) if scale.holds(end)
+    ]
+    parts += [_arrow(scale.start - 2.0, y, -8.0, 4.0, "arrow")] if at.low < scale.low else []
+    parts += [_arrow(scale.end + 2.0, y, 8.0, 4.0, "arrow")] if at.high > scale.high else []
+    if not bars and math.isfinite(value):
+        size = 3.0 + 3.5 * math.sqrt(one.share / largest) if largest > 0.0 else 3.0
+        fill = side if one.beyond else f"{side} hollow"
+        box = {"x": scale(value) - size, "y": y - size, "width": 2.0 * size, "height": 2.0 * size}
+        parts.append(element("rect", **box, rx=1.0, class_=fill))
+    return element("g", *parts)
+
+
+def _described(found: Sequence[Finding]) -> str:
+    beyond = [one.name for one in found if one.beyond]
+    known = [one for one in found if not math.isnan(one.ecd.value)]
+    if not known:
+        return "None of them holds rows."
+    worst = max(known, key=lambda one: one.ecd.value)
+    names = ", ".join(shortened(name, 40) for name in beyond[:5]) + (" and others" if len(beyond) > 5 else "")
+    text = f"{len(known)} values with intervals. The largest is {shown(worst.ecd.value, signed=True)} nat, "
+    text += f"in {shortened(worst.name, 40)}. "
+    return text + (f"Beyond the limit: {names}." if beyond else "None is shown to exceed the limit.")

@@ -1,0 +1,124 @@
+"""What a notebook shows of an evaluation: the verdict, its reason, the main pictures, then the numbers.
+
+The style is written into each output, and touches nothing outside it.
+"""
+
+import hashlib
+import re
+from functools import cache
+
+from ..display import PLACE, Metric, place_cells, table_html
+from ..evaluation import Evaluation
+from ..places import Place
+from ..table import Table
+from ..verdict import Verdict
+from .course import Course, course_picture
+from .findings import Findings
+from .frame import asset, icon
+from .intervals import forest
+from .markup import Markup, element, join, sentence, shortened, together, with_code
+from .numbers import grouped
+from .reliability import has_reliability, reliability_diagram
+from .temperature import TemperatureCurve, temperature_picture
+
+__all__ = ["evaluation_html", "verdict_html"]
+
+_PLACES = 5  # that are listed
+_GROUPS = 12  # in a picture
+_LISTED = 50  # groups in the table
+_LONGEST = 40  # characters of a name
+
+# What notebooks say of their own colours: Jupyter, Visual Studio Code, Colab.
+_DARK = '[data-jp-theme-light="false"] .safecal, .vscode-dark .safecal, html[theme="dark"] .safecal'
+
+
+def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], tables: list[Table]) -> str:
+    """Return an evaluation as HTML; everything from the data is escaped."""
+    verdict = evaluation.verdict
+    remedy = None if verdict.diagnosis is None else verdict.diagnosis.remedy
+    images = _pictures(evaluation)
+    return _output(
+        verdict,
+        _places(verdict.where) if verdict.where else None,
+        None if remedy is None else element("p", "What to do: ", with_code(together(remedy))),
+        element("div", *images, class_="images") if images else None,
+        _numbers(title, metrics),
+        *(_folded(table) for table in tables),
+    )
+
+
+def verdict_html(verdict: Verdict) -> str:
+    """Return a verdict as HTML: its sign, the decision, and why."""
+    return _output(verdict)
+
+
+def _output(verdict: Verdict, *parts: Markup | None) -> str:
+    head = element(
+        "div",
+        icon(verdict.decision),
+        element("p", element("strong", verdict.decision), element("br"), with_code(sentence(verdict.reason))),
+        class_="verdict",
+    )
+    tone = element("div", head, *parts, class_=verdict.decision.lower())
+    return element("div", element("style", Markup(_style())), tone, class_="safecal")
+
+
+@cache
+def _style() -> str:
+    """Return the style of what is inside, and of nothing else, in the colours that the notebook has."""
+    light, dark, _ = (
+        re.sub(r"color-scheme:[^;]*;", "", said) for said in re.findall(r":root \{([^}]*)\}", asset("page.css"))
+    )
+    rules = re.findall(r"^([^{}\n]+) \{([^}]*)\}", asset("pictures.css") + asset("notebook.css"), re.M)
+    inside = [f"{', '.join(f'.safecal {one.strip()}' for one in names.split(','))} {{{said}}}" for names, said in rules]
+    colours = [f".safecal {{{light}}}", f"{_DARK} {{{dark}}}"]
+    return re.sub(r"\s+", " ", "\n".join([*colours, *inside]))
+
+
+def _pictures(evaluation: Evaluation) -> list[Markup]:
+    """Return at most three: reliability, ECD along the predictions, and the groups or the temperature."""
+    findings = Findings.of(evaluation)
+    name = "safecal-" + hashlib.sha256(repr(evaluation.summary).encode()).hexdigest()[:10]
+    found: dict[str, Markup | None] = {}
+    if findings.bins is not None and has_reliability(findings.bins):
+        found["Predicted and observed"] = reliability_diagram(f"{name}-reliability", findings.bins)
+    course = Course.of(evaluation.local, evaluation.limits.local_threshold)
+    found["Along its predictions"] = course_picture(f"{name}-course", course)
+    if findings.in_groups:
+        drawn, many = findings.in_groups[:_GROUPS], len(findings.in_groups)
+        worst = f", the worst {_GROUPS} of {grouped(many)}" if many > _GROUPS else ""
+        found[f"By group{worst}"] = forest(f"{name}-groups", "ECD of each group", drawn, bars=False)
+    else:
+        found["Which temperatures fit"] = temperature_picture(f"{name}-temperature", TemperatureCurve.of(evaluation))
+    images = [(heading, image) for heading, image in found.items() if image is not None]
+    return [element("figure", element("figcaption", heading), image) for heading, image in images]
+
+
+def _places(places: tuple[Place, ...]) -> Markup:
+    more = f", the worst {_PLACES} of {len(places)} places" if len(places) > _PLACES else ""
+    head = element("tr", *(element("th", name, scope="col") for name in PLACE))
+    body = [
+        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
+        for first, *cells in ([shortened(c[0], _LONGEST), *c[1:]] for c in map(place_cells, places[:_PLACES]))
+    ]
+    caption = element("caption", f"Where it is over-confident{more}")
+    table = element("table", caption, element("thead", head), element("tbody", *body))
+    return element("div", table, class_="scroll")
+
+
+def _numbers(title: str, metrics: list[Metric]) -> Markup:
+    body = [
+        element("tr", element("th", a, scope="row"), element("td", b), element("td", together(c), class_="words"))
+        for a, b, c in metrics
+    ]
+    return element("table", element("caption", title), element("tbody", *body))
+
+
+def _folded(table: Table) -> Markup:
+    """Return a table that opens when it is pressed."""
+    what = "bins" if table.bins is not None else "groups"
+    name = f"{grouped(len(table))} {what if len(table) != 1 else what[:-1]} by {shortened(table.name, _LONGEST)}"
+    left = len(table) - _LISTED if table.bins is None else 0
+    rest = element("p", f"{grouped(left)} more groups, with smaller ECD, are in `groups`.") if left > 0 else None
+    shown = table.worst_first(_LISTED) if left > 0 else table
+    return element("details", element("summary", name), join([Markup(table_html(shown)), rest]))
