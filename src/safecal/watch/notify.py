@@ -216,14 +216,15 @@ class _Line:
         """Return what opens an address over connections that this line can cut."""
         line = self
 
-        class Plain(http.client.HTTPConnection):
+        class Taken:
             def __setattr__(self, name: str, value: Any) -> None:
                 super().__setattr__(name, value)
                 if name == "sock" and value is not None:
                     line.take(value)
 
-        class Secure(http.client.HTTPSConnection):
-            __setattr__ = Plain.__setattr__
+        class Plain(Taken, http.client.HTTPConnection): ...
+
+        class Secure(Taken, http.client.HTTPSConnection): ...
 
         class Http(urllib.request.HTTPHandler):
             def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
@@ -277,7 +278,8 @@ def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pa
         with _Line(timeout) as line:
             try:
                 with line.opener().open(request, timeout=timeout):
-                    return
+                    if not line.cut:  # an answer that was cut short may look like a whole one
+                        return
             except urllib.error.HTTPError as error:
                 with error:
                     said = _said(f"{error.code} {error.reason}", url)
