@@ -342,7 +342,9 @@ def test_a_redirection_takes_no_password_to_another_host() -> None:
         assert other.heard == []
 
 
-@pytest.mark.parametrize("url", ["http://me:s3cr3t@", "http://me:s3cr3t@host:port/", f"http://me:s3cr3t@{'a' * 64}.org"])
+@pytest.mark.parametrize(
+    "url", ["http://me:s3cr3t@", "http://me:s3cr3t@host:port/", f"http://me:s3cr3t@{'a' * 64}.org"]
+)
 def test_an_address_that_is_refused_is_not_shown(url: str) -> None:
     with pytest.raises(OptionError) as failed:
         check_url(url)

@@ -6,6 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from ..errors import InputError, ShapeError
+from ..visible import visible
 
 __all__ = ["Complaint", "fail", "same_rows", "show"]
 
@@ -29,7 +30,7 @@ class Complaint:
     hint: str | None
 
     def __str__(self) -> str:
-        text = f"`{self.argument}` {self.rule}"
+        text = f"`{visible(self.argument)}` {self.rule}"
         if self.got is not None:
             text += f"; got {self.got}"
         if self.place is not None:

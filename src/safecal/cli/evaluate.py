@@ -11,6 +11,7 @@ from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..evaluation import Evaluation
 from ..verdict import SAFE, UNSAFE
+from ..visible import visible
 from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .reader import Reader, in_options
@@ -92,7 +93,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
     lines.append(_methods(found, options))
     for name, path in (("report", options.report), ("picture", options.plot)):
         if path:
-            lines.append(f"{name}: {path}")
+            lines.append(f"{name}: {visible(path)}")
     return "\n".join(lines)
 
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..visible import visible
 from .paper_table2 import add_parser as add_table2
 from .paper_tracking import add_parser as add_tracking
+from .streams import draw
 
 __all__ = ["add_papers", "run"]
 
@@ -153,7 +155,7 @@ def _study(options: argparse.Namespace) -> int:
     print(study_text(study))
     if options.out:
         for path in write_study(options.out, study):
-            print(f"written: {path}")
+            print(f"written: {visible(str(path))}")
     return 0
 
 
@@ -167,7 +169,7 @@ def _figures(options: argparse.Namespace) -> int:
     check_outputs(inputs=inputs, out=[Path(options.out) / name for name in FILES])
     tables = _tables(options, files)
     for path in write_figures(options.out, options.seed, noise_on=options.noise_on, real=tables):
-        print(f"written: {path}")
+        print(f"written: {visible(str(path))}")
     return 0
 
 
@@ -237,13 +239,11 @@ class _Steps:
         if self._shown and now - self._last >= 0.1:
             self._last = now
             bar = "#" * (30 * self.done // self.total)
-            sys.stderr.write(f"\r[{bar:<30}] {self.done} of {self.total}  {name[:40]}\x1b[K")
-            sys.stderr.flush()
+            draw(f"\r[{bar:<30}] {self.done} of {self.total}  {name[:40]}\x1b[K")
 
     def __enter__(self) -> "_Steps":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            draw("\r\x1b[K")

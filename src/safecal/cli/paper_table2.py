@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..visible import visible
+
 __all__ = ["add_parser", "run"]
 
 _NAMES = ("bertimbau", "resnet18", "roberta")
@@ -89,5 +91,5 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         print()
         for path in write_table2(options.out, found):
-            print(f"written: {path}")
+            print(f"written: {visible(str(path))}")
     return 0

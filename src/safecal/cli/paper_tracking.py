@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from ..visible import visible
+
 __all__ = ["add_parser", "run"]
 
 _ABOUT = "track targets by range and bearing with EKF, UKF and particle filter"
@@ -51,5 +53,5 @@ def run(options: argparse.Namespace) -> int:
         from ..paper.tracking_figure import tracking_figure
 
         write_plot(tracking_figure(study), options.plot)
-        print(f"\npicture: {options.plot}")
+        print(f"\npicture: {visible(options.plot)}")
     return 0

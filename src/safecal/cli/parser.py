@@ -3,7 +3,9 @@
 import argparse
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
+
+from ..visible import visible
 
 __all__ = ["build_parser"]
 
@@ -178,8 +180,17 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=26, width=100)
 
 
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self.color = False  # of Python 3.14: what is written to a terminal is shown, not obeyed
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
+
+
 def _parser(name: str, about: str, examples: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(name, description=about, epilog=examples, formatter_class=_Formatter)
+    return _Parser(name, description=about, epilog=examples, formatter_class=_Formatter)
 
 
 def _columns(parser: argparse.ArgumentParser) -> None:

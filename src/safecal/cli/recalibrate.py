@@ -17,6 +17,7 @@ from ..files import write_atomically
 from ..front_door import evaluate_predictions
 from ..recalibrate.recalibration import Recalibration
 from ..recalibrate.temperature import SafeTemperature, Temperature
+from ..visible import visible
 from .columns import keys, numbers
 from .limits import limit_options
 from .outputs import check_outputs, frame_bytes, write_plot
@@ -41,10 +42,10 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         frame = _calibrated(source, reading, calibrator)
         write_atomically(options.out, frame_bytes(frame, options.out))
-        print(f"calibrated rows: {options.out}")
+        print(f"calibrated rows: {visible(options.out)}")
     if options.save:
         write_atomically(options.save, json.dumps(calibrator.to_dict(), indent=2, allow_nan=False) + "\n")
-        print(f"calibrator: {options.save}")
+        print(f"calibrator: {visible(options.save)}")
     return 0
 
 
@@ -61,7 +62,7 @@ def _fitted(source: Source, reading: Reading, options: argparse.Namespace) -> Re
         from ..plot import RecalibrationDisplay
 
         write_plot(RecalibrationDisplay.from_evaluations(before, after).figure_, options.plot)
-        print(f"picture: {options.plot}")
+        print(f"picture: {visible(options.plot)}")
     return calibrator
 
 

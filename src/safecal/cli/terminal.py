@@ -3,6 +3,8 @@
 import sys
 import time
 
+from .streams import draw
+
 __all__ = ["Progress"]
 
 
@@ -26,13 +28,11 @@ class Progress:
         if self.total:
             share = min(self.rows / self.total, 1.0)
             text = f"[{'#' * int(30 * share):<30}] {share:4.0%}  {text}"
-        sys.stderr.write(f"\r{text}\x1b[K")
-        sys.stderr.flush()
+        draw(f"\r{text}\x1b[K")
 
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            draw("\r\x1b[K")

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import FileError, LockedError, OptionError, RangeError
 from ..monitor import Monitor
+from ..visible import visible
 from ..watch.folder import KINDS
 from ..watch.status import status_text
 from ..watch.stopping import Stopping
@@ -51,7 +52,7 @@ def _acknowledge(options: argparse.Namespace) -> int:
     with open_store(address, model=options.name, patience=options.patience) as store:
         group = _group(store.monitor(), options.group)
         store.request(group)
-    who = "all rows" if group is None else str(group)
+    who = "all rows" if group is None else visible(str(group))
     try:
         with open_store(address, model=options.name, settings={}, patience=options.patience) as store:
             store.grant()

@@ -11,7 +11,7 @@ from functools import partial
 from typing import final
 
 from ..files import write_atomically
-from ..report.markup import visible
+from ..visible import visible
 from ..watch.arrivals import Arrival
 from ..watch.folder import Folder
 from ..watch.history import History

@@ -20,7 +20,7 @@ from .._checks.columns import whole_number
 from .._checks.message import fail
 from .._versions import version
 from ..errors import NotifyError, OptionError
-from ..report.markup import shortened, visible
+from ..visible import shortened
 from .history import Raised
 from .readings import group_names, log10
 
@@ -72,7 +72,7 @@ def body(raised: Raised) -> dict[str, Any]:
         "within": None if size is None else size.within,
         "at": raised.at,
         "batch": raised.batch,
-        "text": visible(str(alarm)),
+        "text": str(alarm),
     }
 
 

@@ -91,7 +91,7 @@ class Server:
 class _Http(ThreadingHTTPServer):
     """A thread for each of a few connections, none for longer than a few seconds.
 
-    Where there are too many, the oldest is closed: a scrape that is new and quick finds a place whoever else sits there.
+    Where there are too many, the oldest is closed: a scrape that is new and quick finds a place, whoever sits there.
     """
 
     daemon_threads = True

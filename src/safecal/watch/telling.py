@@ -1,7 +1,7 @@
 """Who is told of an alarm: at least once, also when the first try fails or the watcher dies in between.
 
-A delivery runs beside the watch, one for each channel at a time: a slow command or webhook holds up no row. The store is
-the queue: what is not delivered stands there, and is tried again.
+A delivery runs beside the watch, one for each channel at a time: a slow command or webhook holds up no row. The store
+is the queue: what is not delivered stands there, and is tried again.
 """
 
 import math
