@@ -72,6 +72,8 @@ def _check_folder(path: str) -> None:
         raise FileError(f"the folder of {path} does not exist.\n\nHint: mkdir -p {shlex.quote(str(folder))}")
     if Path(path).is_dir():
         raise FileError(f"{path} is a folder; name a file in it.")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise FileError(f"{path} cannot be written: it, or its folder, is read-only.")
 
 
 def _matplotlib() -> None:

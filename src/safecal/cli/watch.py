@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..errors import FileError, LockedError, OptionError, RangeError
+from ..errors import FileError, LockedError, OptionError
 from ..monitor import Monitor
 from ..visible import visible
 from ..watch.folder import KINDS
@@ -110,10 +110,6 @@ def _check(options: argparse.Namespace, address: str) -> None:
         report=options.report,
         store=store_files(address),
     )
-    if options.webhook is not None:
-        from ..watch.notify import check_url
-
-        check_url(options.webhook)
     streamed = ("format", "batch_rows", "every", "batch_column")
     used = [name for name in streamed if getattr(options, name) is not None]
     if options.what != "-":
@@ -133,10 +129,6 @@ def _check(options: argparse.Namespace, address: str) -> None:
         )
     if options.group is not None:
         raise OptionError("`--group` belongs to `safecal watch acknowledge`.")
-    for name in ("poll", "every", "batch_rows"):
-        value = getattr(options, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise RangeError(f"`--{name.replace('_', '-')}` must be above 0; got {value:g}.")
 
 
 def _beside(what: str) -> str:
