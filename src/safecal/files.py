@@ -74,8 +74,10 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
     """Write a temporary file beside the target, and let it take its place."""
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        # Made with the mode that any new file has here; mkstemp would hide the report from everyone else.
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+        # A new file has the mode that any has here; mkstemp would hide the report from everyone else. One that takes
+        # the place of another is no one's but ours until it has the permissions of the old one.
+        mode = 0o666 if old is None else 0o600
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             if old is not None:
                 _take_after(part, old)
             file.write(data)

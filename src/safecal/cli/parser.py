@@ -151,6 +151,11 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", type=output, metavar="FILE", help="write the calibrator as JSON")
     parser.add_argument("--apply", type=place, metavar="FILE", help="apply a saved calibrator instead of fitting one")
     parser.add_argument("--out", type=output, metavar="FILE", help="write all rows with their calibrated probabilities")
+    parser.add_argument(
+        "--spreadsheet-safe",
+        action="store_true",
+        help="in --out, put ' before text that a spreadsheet would run as a formula",
+    )
     parser.add_argument("--plot", type=output, metavar="FILE", help="draw before and after: .svg, .png or .pdf")
 
 

@@ -34,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
     check_outputs(inputs=inputs, plot=options.plot, table=options.out, save=options.save)
     if options.apply and not options.out:
         raise OptionError("`--apply` writes calibrated rows: say where with `--out FILE`.")
+    if options.spreadsheet_safe and not options.out:
+        raise OptionError("`--spreadsheet-safe` belongs to `--out`, which writes rows.")
     if options.drop_missing and options.out:
         raise OptionError("`--out` writes every row; fill or remove those with missing values before.")
     source = open_source(options.file, options.format)
@@ -41,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     calibrator = _loaded(options.apply) if options.apply else _fitted(source, reading, options)
     if options.out:
         frame = _calibrated(source, reading, calibrator)
-        write_atomically(options.out, frame_bytes(frame, options.out))
+        write_atomically(options.out, frame_bytes(frame, options.out, spreadsheet_safe=options.spreadsheet_safe))
         print(f"calibrated rows: {visible(options.out)}")
     if options.save:
         write_atomically(options.save, json.dumps(calibrator.to_dict(), indent=2, allow_nan=False) + "\n")

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._types import AnyArray
 from ..errors import FileError, MissingExtraError
+from ..watch.arrivals import stamp_of
 
 __all__ = ["BATCH", "Source", "open_source", "polars"]
 
@@ -64,6 +65,7 @@ class Source(ABC):
 class _FrameSource(Source):
     def __init__(self, name: str, path: str, kind: str, once: bool) -> None:
         self.path, self.kind = path, kind
+        self._stamp = stamp_of(os.stat(path))
         self._frame = self._opened(name)
         with _clear(name):
             columns = self._frame.collect_schema().names()
@@ -86,6 +88,16 @@ class _FrameSource(Source):
                 for part in frame.iter_slices(BATCH):
                     if part.height:
                         yield {name: part[name] for name in part.columns}
+        self._unchanged()
+
+    def _unchanged(self) -> None:
+        """Refuse rows of a file that someone wrote to meanwhile: some may be old and some new."""
+        try:
+            if stamp_of(os.stat(self.path)) == self._stamp:
+                return
+        except FileNotFoundError:  # what is open stays whole, whoever took its name away
+            return
+        raise FileError(f"{self.name} changed while it was read.\n\nHint: write to another file, and rename it.")
 
     def rows(self) -> int | None:
         if self.kind not in ("parquet", "arrow"):
@@ -95,7 +107,9 @@ class _FrameSource(Source):
 
     def frame(self) -> Any:
         with _clear(self.name):
-            return self._frame.collect()
+            found = self._frame.collect()
+        self._unchanged()
+        return found
 
 
 @final

@@ -57,8 +57,8 @@ def written(text: str) -> str:
 
 
 def stamp_of(found: os.stat_result) -> str:
-    """Return how a file looks from outside; it changes when the file does."""
-    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+    """Return how a file looks from outside; it changes when the file does, also where its time was set back."""
+    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
 
 
 def digest_of(path: Path) -> str:
