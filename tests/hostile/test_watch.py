@@ -147,8 +147,9 @@ def _all_once(feeder: Feeder, nursery: Nursery, address: str, tried: str) -> His
         order, history = list(kept.batches("")), kept.history()
     lost = len(set(acknowledged) - set(order)) + len(set(feeder.names) - set(order))
     twice = len(order) - len(set(order)) + len(acknowledged) - len(set(acknowledged))
-    print(f"{'PostgreSQL' if '://' in address else 'SQLite'}: {tried}, {len(order)} batches; lost {lost}, counted twice {twice}, "
-          f"tracebacks {nursery.tracebacks}")  # fmt: skip
+    kind = "PostgreSQL" if "://" in address else "SQLite"
+    counts = f"lost {lost}, counted twice {twice}, tracebacks {nursery.tracebacks}"
+    print(f"{kind}: {tried}, {len(order)} batches; {counts}")
     assert (lost, twice, nursery.tracebacks) == (0, 0, 0), nursery.err.read_text()
     assert sorted(order) == sorted(feeder.names)
     assert history.monitor.summary.n == feeder.rows
