@@ -23,6 +23,7 @@ from .inference.results import Interval
 from .places import Place
 from .summary import COLUMN
 from .tally import Tally
+from .visible import visible
 
 __all__ = ["NOT_WORSE", "UNCLEAR", "WORSE", "Baseline", "Change"]
 
@@ -74,7 +75,8 @@ class Change:
     def __str__(self) -> str:
         rose = "times" if self.factor else "nat"
         ends = f"{self.change.low:.3g} to {self.change.high:.3g}"
-        return f"{self.name}: {self.before:.3g} before, {self.now:.3g} now ({ends} {rose}): {self.decision.lower()}"
+        both = f"{self.before:.3g} before, {self.now:.3g} now"
+        return f"{visible(self.name)}: {both} ({ends} {rose}): {self.decision.lower()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

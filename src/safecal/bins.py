@@ -15,7 +15,18 @@ from ._kernels.sums import uniform_index
 from ._types import ArrayLike, FloatArray, IndexArray
 from .errors import BinsError, MissingValueError
 
-__all__ = ["Bins"]
+__all__ = ["MOST_BINS", "Bins", "bin_count"]
+
+
+MOST_BINS = 100_000  # beyond that a bin tells nothing, and bins alone would fill the memory
+
+
+def bin_count(bins: Any) -> int:
+    """Require a number of bins that can be made."""
+    count = whole_number(bins, "bins", 1, BinsError)
+    if count > MOST_BINS:
+        raise fail(BinsError, "bins", f"must be at most {MOST_BINS}", got=show(bins))
+    return count
 
 
 @final
@@ -59,7 +70,7 @@ class Bins:
         Bins
             The bins.
         """
-        count = whole_number(bins, "bins", 1, BinsError)
+        count = bin_count(bins)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             raise fail(BinsError, "low", "must be finite and smaller than `high`", got=f"{show(low)} and {show(high)}")
         return cls(tuple(low + (high - low) * (k / count) for k in range(count)) + (high,))
@@ -83,7 +94,7 @@ class Bins:
         Bins
             The bins.
         """
-        count = whole_number(bins, "bins", 1, BinsError)
+        count = bin_count(bins)
         column = np.sort(np.asarray(as_numbers(values, "values"), dtype=np.float64), axis=None)
         not_empty(column, "values")
         if np.isnan(column[-1]):  # NaN sorts last

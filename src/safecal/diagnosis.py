@@ -15,6 +15,7 @@ from .inference.results import Interval
 from .places import Place
 from .summary import COLUMN
 from .tally import Tally
+from .visible import visible
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 
@@ -120,7 +121,7 @@ def _only_a_group(where: Sequence[Place], others: tuple[float, float] | None) ->
     excess, spread = others
     if not spread > 0.0 or excess > _QUIET * math.sqrt(spread):
         return None
-    many = f"{named[0].name} is over-confident" if len(named) == 1 else f"{len(named)} groups are over-confident"
+    many = f"{named[0].label} is over-confident" if len(named) == 1 else f"{len(named)} groups are over-confident"
     return Diagnosis(
         "only a group",
         f"{many}, and all other groups together are not.",
@@ -159,7 +160,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         if uneven > max(gain, 2.0 * PRICE):
             return Diagnosis(
                 "shifted",
-                f"it predicts some classes too often and others too rarely; class {label} most.",
+                f"it predicts some classes too often and others too rarely; class {visible(str(label))} most.",
                 "A temperature does not mend that: fit a bias for each class and a temperature, on other rows"
                 " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
             )

@@ -13,6 +13,7 @@ from .inference.results import Interval, TestResult, direction
 from .reliability import Reliability
 from .summary import Summary
 from .table import SIDES, Table
+from .visible import visible
 
 if TYPE_CHECKING:
     from .places import Place
@@ -115,11 +116,11 @@ def empty_bins(table: Table) -> str:
 def _escaped(text: str) -> str:
     from html import escape  # here, since a terminal needs none
 
-    return escape(text)
+    return escape(visible(text))
 
 
 def _short(name: str) -> str:
-    name = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+    name = visible(name)
     return name if len(name) <= _NAME else name[: _NAME - 3] + "..."
 
 
@@ -272,5 +273,5 @@ def _wrapped(text: str) -> list[str]:
     """Break a text into lines that fit a terminal; a number stays with its percent sign, a word in one piece."""
     return [
         line.replace("\N{NO-BREAK SPACE}%", " %")
-        for line in textwrap.wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), 78, break_on_hyphens=False)
+        for line in textwrap.wrap(visible(text).replace(" %", "\N{NO-BREAK SPACE}%"), 78, break_on_hyphens=False)
     ]

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and how one can tell that a file has changed."""
 
 import os
 import secrets
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .errors import FileError
 
-__all__ = ["write_atomically"]
+__all__ = ["stamp_of", "write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -74,8 +74,10 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
     """Write a temporary file beside the target, and let it take its place."""
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        # Made with the mode that any new file has here; mkstemp would hide the report from everyone else.
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+        # A new file has the mode that any has here; mkstemp would hide the report from everyone else. One that takes
+        # the place of another is no one's but ours until it has the permissions of the old one.
+        mode = 0o666 if old is None else 0o600
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             if old is not None:
                 _take_after(part, old)
             file.write(data)
@@ -110,3 +112,8 @@ def _sync_folder(folder: Path) -> None:
         pass
     finally:
         os.close(handle)
+
+
+def stamp_of(found: os.stat_result) -> str:
+    """Return how a file looks from outside; it changes when the file does, also where its time was set back."""
+    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"

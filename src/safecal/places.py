@@ -12,6 +12,7 @@ from ._types import BoolArray, FloatArray, IndexArray
 from .inference.local import Local, Range
 from .inference.results import Interval
 from .limits import Limits
+from .visible import visible
 
 __all__ = [
     "Place",
@@ -212,7 +213,7 @@ def degree_of(low: FloatArray, some: BoolArray, value: FloatArray, limit: FloatA
 
 def in_sentence(name: str) -> str:
     """Return a name as a sentence can hold it: printable, on one line, not too long."""
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name).replace("`", "'")
+    text = visible(name).replace("`", "'")
     return text if len(text) <= 40 else text[:37] + "..."
 
 

@@ -130,8 +130,8 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     ),
     "one cluster": (lambda f: _file(f, "y,p,c\n1,0.9,1\n0,0.2,1\n"), ["--cluster", "c"], "at least two clusters"),
     "no bins": (lambda f: _file(f, ROWS), ["--bins", "0"], "bins"),
-    "level": (lambda f: _file(f, ROWS), ["--level", "95"], "`level` must lie strictly between 0 and 1; got 95"),
-    "threshold": (lambda f: _file(f, ROWS), ["--threshold", "-1"], "`threshold` must be greater than 0"),
+    "level": (lambda f: _file(f, ROWS), ["--level", "95"], "`--level` must be a number between 0 and 1; got '95'"),
+    "threshold": (lambda f: _file(f, ROWS), ["--threshold", "-1"], "`--threshold` must be a number above 0"),
     "a picture of no known kind": (lambda f: _file(f, ROWS), ["--plot", "x.bmp"], "a picture is written as"),
     "a report in no folder": (lambda f: _file(f, ROWS), ["--report", "no/where/x.html"], "mkdir -p no/where"),
     "lists of unequal length": (

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from safecal.cli.parser import build_parser
-from safecal.cli.terminal import Progress, coloured
+from safecal.cli.terminal import Progress, say_verdict
 from safecal.inputs.columns import Unclear, find_columns
 
 pl = pytest.importorskip("polars", minversion="1.38")
@@ -31,10 +31,16 @@ def test_a_verdict_is_coloured_on_a_terminal_only(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     text = "safecal evaluation\n\nUNSAFE: SAFE is another word.\n"
-    assert coloured(text, io.StringIO()) == text
-    assert coloured(text, _Terminal()) == text.replace("UNSAFE", "\x1b[1;31mUNSAFE\x1b[0m")
+
+    def said(stream: io.StringIO) -> str:
+        monkeypatch.setattr(sys, "stdout", stream)
+        say_verdict(text)
+        return stream.getvalue()
+
+    assert said(io.StringIO()) == text + "\n"
+    assert said(_Terminal()) == text.replace("UNSAFE", "\x1b[1;31mUNSAFE\x1b[0m") + "\n"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert coloured(text, _Terminal()) == text
+    assert said(_Terminal()) == text + "\n"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from safecal.cli.parser import build_parser
+from safecal.cli.values import output, place, store
 from safecal.watch.stores import store_files
 
 pl = pytest.importorskip("polars", minversion="1.38")
@@ -48,7 +49,9 @@ def _arguments(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tupl
         if isinstance(action, argparse._SubParsersAction):
             for word, one in action.choices.items():
                 yield from _arguments(one, f"{name} {word}".strip())
-        elif action.nargs != 0 and action.type is None and action.choices is None and action.metavar not in _OTHER:
+        elif action.type in (place, output, store) or (
+            action.nargs != 0 and action.type is None and action.choices is None and action.metavar not in _OTHER
+        ):
             yield name, action.option_strings[-1] if action.option_strings else action.dest
 
 

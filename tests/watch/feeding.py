@@ -14,7 +14,9 @@ import numpy as np
 
 # Imports once, then forks a watcher for each line it is sent: a kill then meets the work, and not the start of Python.
 NURSERY = """
-import os, sys
+import importlib.util, os, sys
+if importlib.util.find_spec("psycopg") is not None:
+    import psycopg
 import safecal.cli.main, safecal.cli.watch, safecal.watch.stores.sqlite, polars
 out, err, *words = sys.argv[1:]
 print("ready", flush=True)
@@ -72,6 +74,12 @@ class Nursery:
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
         return self.ended()
+
+    @property
+    def tracebacks(self) -> int:
+        """How often something was not told in words."""
+        said = self.err.read_text() if self.err.exists() else ""
+        return said.count("Traceback") + said.count("Error(")
 
     def acknowledged(self) -> list[str]:
         """Return the batches that were told of."""

@@ -1,10 +1,13 @@
 """Commands and webhooks: real processes, and a real server that fails on purpose."""
 
+import base64
 import json
 import math
 import os
 import shlex
 import socket
+import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -22,6 +25,7 @@ from safecal.watch.history import Raised
 from safecal.watch.notify import body, check_url, post, run_command
 
 from .histories import HOSTILE
+from .rude import RUDE, Rude
 
 AT = "2026-11-14T09:30:00+00:00"
 SIZE = Size(210, 0.078, 0.1, 30.0, 25.0, 3.0, 0.4, 0.41)
@@ -255,3 +259,93 @@ def test_an_address_that_is_one() -> None:
     assert check_url("https://example.org:8443/hook?key=1") == "https://example.org:8443/hook?key=1"
     with pytest.raises(OptionError, match="`attempts`"):
         post("https://example.org", RAISED, attempts=0)
+
+
+# Rude servers, and secrets
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.mark.parametrize("way", ["silent", *RUDE])
+def test_however_rude_the_server_an_attempt_ends_in_time_with_one_short_line(way: str) -> None:
+    with Rude(way) as server:
+        began = time.monotonic()
+        with pytest.raises(NotifyError) as failed:
+            post(f"http://127.0.0.1:{server.port}/", RAISED, attempts=1, timeout=0.4)
+        assert time.monotonic() - began < 3.0
+        assert str(failed.value).isprintable()
+        assert len(str(failed.value)) < 400
+        assert server.heard
+
+
+@pytest.mark.parametrize("way", ["silent", "drips", "answers with bytes"])
+def test_a_server_that_speaks_no_tls_ends_an_attempt_in_time(way: str) -> None:
+    with Rude(way) as server:
+        began = time.monotonic()
+        with pytest.raises(NotifyError, match="was tried once, and failed"):
+            post(f"https://127.0.0.1:{server.port}/", RAISED, attempts=1, timeout=0.4)
+        assert time.monotonic() - began < 3.0
+
+
+@pytest.mark.proof
+def test_a_certificate_that_no_one_has_signed_is_refused(tmp_path: Path) -> None:
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    names = [str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")]
+    subprocess.run([*words, "-keyout", names[0], "-out", names[1]], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(names[1], names[0])
+    server = _Hook([200])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        with pytest.raises(NotifyError, match="self-signed certificate"):
+            post(f"https://me:secret@127.0.0.1:{server.server_address[1]}/", RAISED, attempts=1)
+        assert server.told == []
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize("hook", [[200]], indirect=True)
+def test_name_and_password_are_sent_as_basic_authorisation(hook: _Hook) -> None:
+    post(hook.url.replace("://", "://me%40home:se%2Fcr%C3%A9t@"), RAISED)
+    token = base64.b64encode("me@home:se/crét".encode()).decode()
+    assert hook.headers[0]["Authorization"] == f"Basic {token}"
+    assert "@" not in hook.headers[0]["Host"]
+
+
+@pytest.mark.parametrize("way", ["silent", *RUDE])
+def test_no_password_is_ever_told(way: str) -> None:
+    with Rude(way) as server, pytest.raises(NotifyError) as failed:
+        post(f"http://me:s3cr3t@127.0.0.1:{server.port}/", RAISED, attempts=1, timeout=0.3)
+    assert "s3cr3t" not in f"{failed.value}{failed.value.__cause__}"
+    assert f"127.0.0.1:{server.port}" in str(failed.value)
+
+
+@pytest.mark.parametrize("secret", ["s3cr3t%21", "s3cr3t!", "bWU6czNjcjN0IQ==", "/hooks/t0ken"])
+def test_a_secret_that_the_server_sends_back_is_not_told(secret: str) -> None:
+    with Rude(f"HTTP/1.1 401 not {secret} here\r\n\r\n".encode()) as server, pytest.raises(NotifyError) as failed:
+        post(f"http://me:s3cr3t%21@127.0.0.1:{server.port}/hooks/t0ken", RAISED)
+    assert str(failed.value).endswith("refused the alarm: 401 not ... here.")
+
+
+def test_a_redirection_takes_no_password_to_another_host() -> None:
+    with Rude(b"HTTP/1.1 200 OK\r\n\r\n") as other:
+        away = f"HTTP/1.1 307 Away\r\nLocation: http://127.0.0.1:{other.port}/\r\n\r\n".encode()
+        with Rude(away) as server, pytest.raises(NotifyError, match="refused the alarm: 307"):
+            post(f"http://me:secret@127.0.0.1:{server.port}/", RAISED)
+        assert other.heard == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:s3cr3t@", "http://me:s3cr3t@host:port/", f"http://me:s3cr3t@{'a' * 64}.org"]
+)
+def test_an_address_that_is_refused_is_not_shown(url: str) -> None:
+    with pytest.raises(OptionError) as failed:
+        check_url(url)
+    assert "s3cr3t" not in str(failed.value)

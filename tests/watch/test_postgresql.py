@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator
@@ -20,6 +16,7 @@ import pytest
 
 from safecal.errors import FileError
 
+from .database import database
 from .feeding import columns, put
 from .store_laws import LAWS, SETTINGS, taken
 
@@ -28,52 +25,11 @@ psycopg = pytest.importorskip("psycopg", minversion="3.2")
 pytestmark = pytest.mark.extra
 
 
-def _programs() -> Path | None:
-    """Return the folder of the server's programs."""
-    found = shutil.which("initdb")
-    places = [Path(found).resolve().parent] if found else []
-    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return next((place for place in places if (place / "initdb").exists() and (place / "postgres").exists()), None)
-
-
-def _as_a_user() -> dict[str, Any]:
-    """Return how to run a program that refuses to run as root."""
-    if os.getuid() != 0:
-        return {}
-    return {"user": 65534, "group": 65534, "extra_groups": []}
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """Start a server on a socket in a folder of its own, and return its address."""
-    programs = _programs()
-    if programs is None:
-        pytest.skip("there is no PostgreSQL server; on Debian: apt-get install postgresql")
-    with tempfile.TemporaryDirectory(prefix="pg") as name:  # short: the path of a socket has at most 107 characters
-        data, who = Path(name) / "data", _as_a_user()
-        if who:
-            os.chown(name, who["user"], who["group"])
-        quiet = {"check": True, "capture_output": True, "cwd": name, **who}
-        subprocess.run(
-            [programs / "initdb", "-D", data, "-U", "watcher", "-A", "trust", "-E", "UTF8", "--locale=C"], **quiet
-        )
-        with open(Path(name) / "log", "wb") as log:
-            words = [programs / "postgres", "-D", data, "-k", name, "-c", "listen_addresses=", "-c", "fsync=off"]
-            process = subprocess.Popen(words, cwd=name, stdout=log, stderr=log, **who)
-        try:
-            _wait(programs, name)
-            yield f"postgresql://watcher@/postgres?host={name}"
-        finally:
-            process.send_signal(signal.SIGQUIT)  # at once: nothing here is worth keeping
-            process.wait(30)
-
-
-def _wait(programs: Path, name: str) -> None:
-    for _ in range(300):
-        if subprocess.run([programs / "pg_isready", "-q", "-h", name], check=False).returncode == 0:
-            return
-        time.sleep(0.1)
-    raise AssertionError((Path(name) / "log").read_text())
+    with database() as found:
+        yield found.url
 
 
 @pytest.fixture
@@ -116,6 +72,10 @@ def test_errors_in_words(address: str, server: str) -> None:
     with pytest.raises(FileError, match="cannot be reached") as caught:
         PostgresqlStore("postgresql://me:secret@127.0.0.1:1/db", settings={})
     assert "secret" not in str(caught.value)
+    for url in ("postgresql://me:sec%40ret@[secret/db", "postgresql://me:sec@ret@127.0.0.1:1/db?password=sec"):
+        with pytest.raises(FileError) as caught:
+            PostgresqlStore(url, settings={})
+        assert not any(word in str(caught.value) for word in ("sec@ret", "sec%40ret", ":sec"))
 
 
 def test_a_connection_that_breaks_loses_nothing(address: str) -> None:

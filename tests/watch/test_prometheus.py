@@ -4,8 +4,10 @@ import http.client
 import math
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -228,3 +230,83 @@ def test_scrapes_at_once_get_one_snapshot_at_a_time() -> None:
         for asker in askers:
             asker.join()
     assert answers == [200] * 8
+
+
+@pytest.fixture
+def clients() -> Iterator[Callable[..., socket.socket]]:
+    """Return a function that connects to a port, sends some bytes, and leaves the connection open."""
+    held: list[socket.socket] = []
+
+    def connect(port: int, sent: bytes = b"") -> socket.socket:
+        held.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+        held[-1].sendall(sent)
+        return held[-1]
+
+    yield connect
+    for one in held:
+        one.close()
+
+
+def _answered(one: socket.socket) -> bytes:
+    """Return all that a connection brings until it is closed."""
+    found = b""
+    try:
+        while piece := one.recv(1 << 16):
+            found += piece
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def _drip(one: socket.socket, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        one.sendall(b"x")
+        time.sleep(0.05)
+
+
+def test_clients_that_sit_there_take_no_place_and_no_threads(clients: Callable[..., socket.socket]) -> None:
+    before = threading.active_count()
+    with Server(0, snapshot=lambda: History(Monitor())) as server:
+        for k in range(200):
+            clients(server.port, (b"", b"GET /metrics HTTP/1.1\r\nX: ")[k % 2])
+        assert get(server.port)[0] == 200
+        assert threading.active_count() - before <= 40
+
+
+def test_a_client_that_drips_is_closed_in_time(
+    clients: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("safecal.watch.prometheus._SECONDS", 0.5)
+    with Server(0, snapshot=lambda: History(Monitor())) as server:
+        one = clients(server.port, b"GET /metrics HTTP/1.1\r\n")
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            _drip(one, 10.0)
+        assert get(server.port)[0] == 200
+
+
+def test_a_client_that_reads_nothing_is_closed_in_time(
+    clients: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("safecal.watch.prometheus._SECONDS", 0.5)
+    monkeypatch.setattr("safecal.watch.prometheus.exposition", lambda *_, **__: "x" * 50_000_000)
+    before = threading.active_count()
+    with Server(0, snapshot=lambda: History(Monitor())) as server:
+        clients(server.port, b"GET /metrics HTTP/1.0\r\n\r\n")
+        time.sleep(0.1)
+        for _ in range(100):
+            if threading.active_count() <= before + 1:  # the server itself is left
+                return
+            time.sleep(0.05)
+    pytest.fail("the client keeps its thread")
+
+
+@pytest.mark.parametrize("sent", [b"X: " + b"y" * 10**6, b"X: y\r\n" * 10**5, b"\0" * 10**6])
+def test_headers_without_end_are_refused(sent: bytes, clients: Callable[..., socket.socket]) -> None:
+    with Server(0, snapshot=lambda: History(Monitor())) as server:
+        try:
+            one = clients(server.port, b"GET /metrics HTTP/1.1\r\n" + sent)
+            assert _answered(one)[9:12] in (b"", b"400", b"431")
+        except (BrokenPipeError, ConnectionResetError):  # it hung up before it had heard everything
+            pass
+        assert get(server.port)[0] == 200

@@ -6,6 +6,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from ..errors import InputError, ShapeError
+from ..visible import visible
 from .phrases import PYTHON
 
 __all__ = ["Complaint", "Phrase", "fail", "phrase", "same_rows", "show"]
@@ -54,7 +55,7 @@ class Complaint:
     hint: str | None
 
     def __str__(self) -> str:
-        text = f"`{self.argument}` {self.rule}"
+        text = f"`{visible(self.argument)}` {self.rule}"
         if self.got is not None:
             text += f"; got {self.got}"
         if self.place is not None:

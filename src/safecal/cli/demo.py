@@ -4,6 +4,7 @@ import argparse
 import shlex
 
 from ..demo import main
+from ..visible import visible
 from .outputs import check_outputs
 
 __all__ = ["run"]
@@ -16,5 +17,5 @@ def run(options: argparse.Namespace) -> int:
     check_outputs(report=options.report)
     unsafe = main()
     write_report(unsafe, options.report, title="The over-confident model of the demo", command="safecal demo")
-    print(f"\nThe report of the second model: {shlex.quote(options.report)}. Open it in a browser.")
+    print(f"\nThe report of the second model: {visible(shlex.quote(options.report))}. Open it in a browser.")
     return 0

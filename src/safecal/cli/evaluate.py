@@ -12,10 +12,11 @@ from ..errors import DocumentError, FileError
 from ..evaluation import Evaluation
 from ..inputs.words import in_options
 from ..verdict import SAFE, UNSAFE
+from ..visible import visible
 from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .table import TableFile
-from .terminal import coloured
+from .terminal import say_verdict
 
 __all__ = ["GATE", "run"]
 
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         more = {} if baseline is None else {"baseline": baseline.to_dict()}
         print(json.dumps(found.to_dict() | more, indent=2, allow_nan=False))
     else:
-        print(coloured(_text(found, options)))
+        say_verdict(_text(found, options))
         if baseline is not None:
             print(f"\n{baseline!r}")
     return int(options.decided)
@@ -92,7 +93,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
     lines.append(_methods(found, options))
     for name, path in (("report", options.report), ("picture", options.plot)):
         if path:
-            lines.append(f"{name}: {path}")
+            lines.append(f"{name}: {visible(path)}")
     return "\n".join(lines)
 
 

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import SafecalError
+from ..visible import visible
 from .parser import build_parser
 from .streams import guarded, open_closed
 
 __all__ = ["ERROR", "entry", "main"]
 
 ERROR = 2
+_HINT = "\n\nHint: "
 INTERRUPTED = 130  # what a shell expects after Ctrl-C
 
 
@@ -38,7 +40,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # --help, words that cannot be, a request to stop
         return stop.code if isinstance(stop.code, int) else ERROR
     except SafecalError as error:
-        print(f"safecal: {error}", file=sys.stderr)
+        print(f"safecal: {_told(error)}", file=sys.stderr)
     except OSError as error:
         where = f" {error.filename!r}" if error.filename is not None else ""
         print(f"safecal: the system refused{where}: {error.strerror or error}.", file=sys.stderr)
@@ -46,6 +48,13 @@ def _run(argv: Sequence[str] | None) -> int:
         print("safecal: interrupted; nothing was written.", file=sys.stderr)
         return INTERRUPTED
     return options.decided or ERROR
+
+
+def _told(error: SafecalError) -> str:
+    """Return a message and its hint: two lines of their own, whatever stands in the names that they tell of."""
+    start = str(error).rfind(_HINT)
+    parts = (str(error),) if start < 0 else (str(error)[:start], str(error)[start + len(_HINT) :])
+    return _HINT.join(map(visible, parts))
 
 
 def entry() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ from .apart import Place, ReadFolder, check_apart, standard_output
 
 __all__ = ["check_outputs", "command_line", "frame_bytes", "write_plot"]
 
+_FORMULA = r"^[\s]*[=+\-@|%]|^[\t\r\n]"  # how a formula begins, for one spreadsheet or another
 _PICTURES = (".svg", ".png", ".pdf")
 _TABLES = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".arrow": "arrow"}
 
@@ -72,6 +74,8 @@ def _check_folder(path: str) -> None:
         raise FileError(f"the folder of {path} does not exist.\n\nHint: mkdir -p {shlex.quote(str(folder))}")
     if Path(path).is_dir():
         raise FileError(f"{path} is a folder; name a file in it.")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise FileError(f"{path} cannot be written: it, or its folder, is read-only.")
 
 
 def _matplotlib() -> None:
@@ -91,10 +95,22 @@ def write_plot(figure: Any, path: str) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def frame_bytes(frame: Any, path: str) -> bytes:
-    """Return a Polars frame in the format the name asks for."""
+def frame_bytes(frame: Any, path: str, *, spreadsheet_safe: bool = False) -> bytes:
+    """Return a Polars frame in the format the name asks for.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The rows.
+    path : str
+        The name of the file.
+    spreadsheet_safe : bool, default False
+        Put an apostrophe before text that a spreadsheet would take for a formula.
+    """
     buffer = io.BytesIO()
     kind = _TABLES[Path(path).suffix.lower()]
+    if spreadsheet_safe:
+        frame = _without_formulas(frame)
     write = {
         "csv": frame.write_csv,
         "parquet": frame.write_parquet,
@@ -103,6 +119,16 @@ def frame_bytes(frame: Any, path: str) -> bytes:
     }[kind]
     write(buffer)
     return buffer.getvalue()
+
+
+def _without_formulas(frame: Any) -> Any:
+    """Return a frame in which no text, and no name of a column, begins as a formula does; numbers stay as they are."""
+    import polars as pl
+
+    text = pl.selectors.by_dtype(pl.String)
+    formula = text.str.contains(_FORMULA) & text.str.strip_chars().cast(pl.Float64, strict=False).is_null()
+    found = frame.with_columns(pl.when(formula).then(pl.concat_str(pl.lit("'"), text)).otherwise(text).name.keep())
+    return found.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})
 
 
 def command_line() -> str:

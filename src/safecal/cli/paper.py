@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..visible import visible
 from .paper_table2 import add_parser as add_table2
 from .paper_tracking import add_parser as add_tracking
+from .streams import draw
+from .values import place, whole
 
 __all__ = ["add_papers", "run"]
 
@@ -45,10 +48,10 @@ def add_papers(parser: argparse.ArgumentParser, formatter: Any = argparse.RawDes
 
     table1 = add("table1", "Table 1, simulated: ours beside the published one", _table1)
     _process(table1)
-    table1.add_argument("--n", type=int, default=10_000, help="rows of each simulation (default 10000)")
+    table1.add_argument("--n", type=whole(2, 10**7), default=10_000, help="rows of each simulation (default 10000)")
     table1.add_argument(
         "--replications",
-        type=int,
+        type=whole(1, 10**6),
         metavar="N",
         help="simulate it so often: mean, spread, and what lies in the central 99 %%",
     )
@@ -58,22 +61,28 @@ def add_papers(parser: argparse.ArgumentParser, formatter: Any = argparse.RawDes
     add("consistency", "whether the cells of both published tables fit together", _consistency)
     add("readings", "ECE, ESCE and ECD of each published block, read together", _readings)
     study = add("study", "which process made the noise columns of Table 1", _study)
-    study.add_argument("--replications", type=int, default=1000, metavar="N", help="of each candidate (default 1000)")
-    study.add_argument("--out", metavar="DIR", help="write table1-study.json and the tables of table1-study.md there")
+    study.add_argument(
+        "--replications", type=whole(1, 10**6), default=1000, metavar="N", help="of each candidate (default 1000)"
+    )
+    study.add_argument(
+        "--out", type=place, metavar="DIR", help="write table1-study.json and the tables of table1-study.md there"
+    )
     study.add_argument("--render", action="store_true", help="run nothing: write the tables from the JSON in --out")
     figures = add("figures", "the figures, as PNG and SVG", _figures, _FILES)
-    figures.add_argument("--out", metavar="DIR", required=True, help="where to; made where it does not exist")
+    figures.add_argument(
+        "--out", type=place, metavar="DIR", required=True, help="where to; made where it does not exist"
+    )
     _process(figures)
     _real(figures)
     nees = add("nees", "Gaussian ECD is (NEES - d) / 2, on simulated states", _nees)
-    nees.add_argument("--n", type=int, default=2000, help="states (default 2000)")
-    nees.add_argument("--seed", type=int, default=0, help="of the simulation (default 0)")
+    nees.add_argument("--n", type=whole(2, 10**7), default=2000, help="states (default 2000)")
+    nees.add_argument("--seed", type=whole(0, 2**63), default=0, help="of the simulation (default 0)")
     models = add("models", "three models of scikit-learn, one table, three verdicts", _models)
-    models.add_argument("--seed", type=int, default=0, help="of the folds and of the forest (default 0)")
+    models.add_argument("--seed", type=whole(0, 2**63), default=0, help="of the folds and of the forest (default 0)")
 
 
 def _process(parser: Any) -> None:
-    parser.add_argument("--seed", type=int, metavar="N", help="other draws than those of the paper")
+    parser.add_argument("--seed", type=whole(0, 2**63), metavar="N", help="other draws than those of the paper")
     parser.add_argument(
         "--noise-on",
         choices=("both", "logit", "probability"),
@@ -153,7 +162,7 @@ def _study(options: argparse.Namespace) -> int:
     print(study_text(study))
     if options.out:
         for path in write_study(options.out, study):
-            print(f"written: {path}")
+            print(f"written: {visible(str(path))}")
     return 0
 
 
@@ -167,7 +176,7 @@ def _figures(options: argparse.Namespace) -> int:
     check_outputs(inputs=inputs, out=[Path(options.out) / name for name in FILES])
     tables = _tables(options, files)
     for path in write_figures(options.out, options.seed, noise_on=options.noise_on, real=tables):
-        print(f"written: {path}")
+        print(f"written: {visible(str(path))}")
     return 0
 
 
@@ -233,13 +242,11 @@ class _Steps:
         if self._shown and now - self._last >= 0.1:
             self._last = now
             bar = "#" * (30 * self.done // self.total)
-            sys.stderr.write(f"\r[{bar:<30}] {self.done} of {self.total}  {name[:40]}\x1b[K")
-            sys.stderr.flush()
+            draw(f"\r[{bar:<30}] {self.done} of {self.total}  {name[:40]}\x1b[K")
 
     def __enter__(self) -> "_Steps":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            draw("\r\x1b[K")

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..visible import visible
+from .values import place, whole
+
 __all__ = ["add_parser", "run"]
 
 _NAMES = ("bertimbau", "resnet18", "roberta")
@@ -37,11 +40,15 @@ def add_parser(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormat
         "--positive-class", metavar="CLASS", help="the class of the model that speaks of it, if not named so"
     )
     running = parser.add_argument_group("running")
-    running.add_argument("--batch-size", type=int, metavar="N", help="rows at a time (default 32)")
-    running.add_argument("--max-length", type=int, metavar="N", help="longest text, in tokens")
+    running.add_argument("--batch-size", type=whole(1, 10**6), metavar="N", help="rows at a time (default 32)")
+    running.add_argument("--max-length", type=whole(1, 10**6), metavar="N", help="longest text, in tokens")
     running.add_argument("--device", metavar="NAME", help="of torch: cpu, cuda, mps (default a GPU where there is one)")
-    running.add_argument("--cache", metavar="DIR", help="where predictions are kept (default ~/.cache/safecal)")
-    running.add_argument("--out", metavar="DIR", help="write the table, the rows, the evaluation and the figure there")
+    running.add_argument(
+        "--cache", type=place, metavar="DIR", help="where predictions are kept (default ~/.cache/safecal)"
+    )
+    running.add_argument(
+        "--out", type=place, metavar="DIR", help="write the table, the rows, the evaluation and the figure there"
+    )
     parser.set_defaults(run=run, command="paper table2")
     return parser
 
@@ -89,5 +96,5 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         print()
         for path in write_table2(options.out, found):
-            print(f"written: {path}")
+            print(f"written: {visible(str(path))}")
     return 0

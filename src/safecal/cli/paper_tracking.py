@@ -3,6 +3,9 @@
 import argparse
 from typing import Any
 
+from ..visible import visible
+from .values import output, whole
+
 __all__ = ["add_parser", "run"]
 
 _ABOUT = "track targets by range and bearing with EKF, UKF and particle filter"
@@ -21,10 +24,10 @@ def add_parser(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormat
     about = f"{_ABOUT[0].upper()}{_ABOUT[1:]}."
     parser = commands.add_parser("tracking", help=about, description=about, epilog=_EXAMPLES, formatter_class=formatter)
     parser.add_argument("--setting", choices=("standard", "hard"), default="standard", help="(default standard)")
-    parser.add_argument("--runs", type=int, default=100, metavar="N", help="targets (default 100)")
-    parser.add_argument("--particles", type=int, default=20_000, metavar="N", help="(default 20000)")
-    parser.add_argument("--seed", type=int, default=4, metavar="N", help="of the simulation (default 4)")
-    parser.add_argument("--plot", metavar="FILE", help="draw the picture: .svg, .png or .pdf")
+    parser.add_argument("--runs", type=whole(1, 10**6), default=100, metavar="N", help="targets (default 100)")
+    parser.add_argument("--particles", type=whole(1, 10**8), default=20_000, metavar="N", help="(default 20000)")
+    parser.add_argument("--seed", type=whole(0, 2**63), default=4, metavar="N", help="of the simulation (default 4)")
+    parser.add_argument("--plot", type=output, metavar="FILE", help="draw the picture: .svg, .png or .pdf")
     parser.set_defaults(run=run, command="paper tracking")
     return parser
 
@@ -51,5 +54,5 @@ def run(options: argparse.Namespace) -> int:
         from ..paper.tracking_figure import tracking_figure
 
         write_plot(tracking_figure(study), options.plot)
-        print(f"\npicture: {options.plot}")
+        print(f"\npicture: {visible(options.plot)}")
     return 0

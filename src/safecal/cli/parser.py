@@ -7,6 +7,10 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
+from ..errors import OptionError
+from ..visible import visible
+from .values import MOST_BINS, above, between, output, place, whole
+
 __all__ = ["build_parser"]
 
 _ABOUT = "Tell whether a probabilistic model is safe: not over-confident."
@@ -100,7 +104,9 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EVALUATE
-    parser.add_argument("file", help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input")
+    parser.add_argument(
+        "file", type=place, help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input"
+    )
     _columns(parser)
     _rows(parser)
     _limits(parser)
@@ -111,40 +117,49 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _compare(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _COMPARE
-    parser.add_argument("a", help="predictions of the first model")
-    parser.add_argument("b", help="predictions of the second")
+    parser.add_argument("a", type=place, help="predictions of the first model")
+    parser.add_argument("b", type=place, help="predictions of the second")
     _columns(parser)
     parser.add_argument("--prob-b", action="append", metavar="COL", help="as --prob, in the second file")
     parser.add_argument("--logits-b", action="append", metavar="COL", help="as --logits, in the second file")
     _rows(parser, by=False)
-    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
+    parser.add_argument("--level", type=between(0, 1), default=0.95, help="of the intervals (default 0.95)")
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _PLAN
-    parser.add_argument("file", help="an example of the predictions; a file as for `evaluate`")
+    parser.add_argument("file", type=place, help="an example of the predictions; a file as for `evaluate`")
     _columns(parser)
     _rows(parser, by=False)
     _limits(parser)
-    parser.add_argument("--power", type=float, default=0.8, help="probability that these rows decide (default 0.8)")
+    parser.add_argument(
+        "--power", type=between(0, 1), default=0.8, help="probability that these rows decide (default 0.8)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
 def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
-    parser.add_argument("file", help="as for `evaluate`")
+    parser.add_argument("file", type=place, help="as for `evaluate`")
     _columns(parser)
     _rows(parser)
     _limits(parser)
     parser.add_argument(
         "--method", choices=("safe", "likelihood"), default="safe", help="how to choose the temperature (default safe)"
     )
-    parser.add_argument("--alpha", type=float, default=0.05, help="risk of staying over-confident (default 0.05)")
-    parser.add_argument("--save", metavar="FILE", help="write the calibrator as JSON")
-    parser.add_argument("--apply", metavar="FILE", help="apply a saved calibrator instead of fitting one")
-    parser.add_argument("--out", metavar="FILE", help="write all rows with their calibrated probabilities")
-    parser.add_argument("--plot", metavar="FILE", help="draw before and after: .svg, .png or .pdf")
+    parser.add_argument(
+        "--alpha", type=between(0, 1), default=0.05, help="risk of staying over-confident (default 0.05)"
+    )
+    parser.add_argument("--save", type=output, metavar="FILE", help="write the calibrator as JSON")
+    parser.add_argument("--apply", type=place, metavar="FILE", help="apply a saved calibrator instead of fitting one")
+    parser.add_argument("--out", type=output, metavar="FILE", help="write all rows with their calibrated probabilities")
+    parser.add_argument(
+        "--spreadsheet-safe",
+        action="store_true",
+        help="in --out, put ' before text that a spreadsheet would run as a formula",
+    )
+    parser.add_argument("--plot", type=output, metavar="FILE", help="draw before and after: .svg, .png or .pdf")
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +171,9 @@ def _watch(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--report", metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)")
+    parser.add_argument(
+        "--report", type=output, metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)"
+    )
 
 
 def _paper(parser: argparse.ArgumentParser) -> None:
@@ -182,11 +199,18 @@ class _Parser(argparse.ArgumentParser):
 
     known: Sequence[str] = ()  # the options of the command that was typed
 
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self.color = False  # of Python 3.14: what is written to a terminal is shown, not obeyed
+
     def error(self, message: str) -> NoReturn:
+        found = re.fullmatch(r"argument (\S+): (must .*)", message, re.DOTALL)
+        if found is not None:  # a value that is refused is told of as every other
+            raise OptionError(f"`{found[1]}` {found[2]}.")
         wrong, choices = _mistyped(message, self.known or tuple(self._option_string_actions))
         near = get_close_matches(wrong, choices, n=1) if wrong else []
         hint = f"\n\nHint: did you mean `{near[0]}`?" if near else f"\n\nHint: {self.prog} --help"
-        self.exit(2, f"safecal: {message}.{hint}\n")
+        self.exit(2, f"safecal: {visible(message)}.{hint}\n")
 
 
 def _mistyped(message: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -223,7 +247,7 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--cluster", metavar="COL", help="rows that depend on each other: a patient, a track, a day")
     group.add_argument("--weight", metavar="COL", help="weight of each row")
     group.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values, and say so")
-    group.add_argument("--clip", type=float, metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
+    group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="of the file, where its name does not tell")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="what separates the fields of a CSV file (default a comma)")
@@ -232,15 +256,20 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
 def _limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("verdict")
     numbers = {
-        "--threshold": ("X", 0.1, "largest ECD that is safe on average and in a group, in nat a dimension"),
-        "--max-temperature": ("T", 1.5, "largest temperature that is safe"),
-        "--max-ratio": ("X", 3.0, "most mistakes that are safe, for each one announced"),
-        "--local-threshold": ("X", 0.2, "largest ECD that is safe in a range of the predictions, in nat a dimension"),
-        "--min-share": ("X", 0.05, "smallest share of the rows that is a range"),
-        "--level": ("X", 0.95, "of the intervals"),
+        "--threshold": (above(0), "X", 0.1, "largest ECD that is safe on average and in a group, in nat a dimension"),
+        "--max-temperature": (above(0), "T", 1.5, "largest temperature that is safe"),
+        "--max-ratio": (above(0), "X", 3.0, "most mistakes that are safe, for each one announced"),
+        "--local-threshold": (
+            above(0),
+            "X",
+            0.2,
+            "largest ECD that is safe in a range of the predictions, in nat a dimension",
+        ),
+        "--min-share": (between(0, 1), "X", 0.05, "smallest share of the rows that is a range"),
+        "--level": (between(0, 1), "X", 0.95, "of the intervals"),
     }
-    for name, (metavar, default, about) in numbers.items():
-        group.add_argument(name, type=float, default=default, metavar=metavar, help=f"{about} (default {default:g})")
+    for name, (read, metavar, default, about) in numbers.items():
+        group.add_argument(name, type=read, default=default, metavar=metavar, help=f"{about} (default {default:g})")
     group.add_argument(
         "--rule",
         choices=("everywhere", "average"),
@@ -251,7 +280,7 @@ def _limits(parser: argparse.ArgumentParser) -> None:
 
 def _bins(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("bins", "Bins move ECE; they never move ECD.")
-    group.add_argument("--bins", type=int, default=10, metavar="N", help="how many (default 10)")
+    group.add_argument("--bins", type=whole(1, MOST_BINS), default=10, metavar="N", help="how many (default 10)")
     group.add_argument("--bin-on", choices=("probability", "confidence", "entropy"), help="what rows are binned on")
     group.add_argument("--strategy", choices=("uniform", "quantile"), default="uniform", help="equal width, or rows")
 
@@ -259,19 +288,28 @@ def _bins(parser: argparse.ArgumentParser) -> None:
 def _size(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("large files")
     group.add_argument(
-        "--max-rows", type=int, default=1_000_000, metavar="N", help="rows held in memory (default 1000000)"
+        "--max-rows",
+        type=whole(0, 10**12),
+        default=1_000_000,
+        metavar="N",
+        help="rows held in memory (default 1000000)",
     )
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
-    group.add_argument("--report", metavar="FILE", help="write a page that explains everything: one HTML file")
+    group.add_argument(
+        "--report", type=output, metavar="FILE", help="write a page that explains everything: one HTML file"
+    )
     group.add_argument("--title", metavar="TEXT", help="the heading of the report")
-    group.add_argument("--plot", metavar="FILE", help="draw the dashboard: .svg, .png or .pdf")
+    group.add_argument("--plot", type=output, metavar="FILE", help="draw the dashboard: .svg, .png or .pdf")
     group.add_argument(
         "--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline"
     )
     group.add_argument(
-        "--baseline", metavar="JSON", help="an earlier `--json` document: say whether this model is worse than that one"
+        "--baseline",
+        type=place,
+        metavar="JSON",
+        help="an earlier `--json` document: say whether this model is worse than that one",
     )

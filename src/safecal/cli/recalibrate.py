@@ -20,6 +20,7 @@ from ..inputs.reader import prediction_values
 from ..inputs.sources import polars
 from ..recalibrate.recalibration import Recalibration
 from ..recalibrate.temperature import SafeTemperature, Temperature
+from ..visible import visible
 from .limits import limit_options
 from .outputs import check_outputs, frame_bytes, write_plot
 from .table import TableFile
@@ -33,17 +34,19 @@ def run(options: argparse.Namespace) -> int:
     check_outputs(inputs=inputs, plot=options.plot, table=options.out, save=options.save)
     if options.apply and not options.out:
         raise OptionError("`--apply` writes calibrated rows: say where with `--out FILE`.")
+    if options.spreadsheet_safe and not options.out:
+        raise OptionError("`--spreadsheet-safe` belongs to `--out`, which writes rows.")
     if options.drop_missing and options.out:
         raise OptionError("`--out` writes every row; fill or remove those with missing values before.")
     table = TableFile.opened(options.file, options, options.prob, options.logits, outcome=not options.apply)
     calibrator = _loaded(options.apply) if options.apply else _fitted(table, options)
     if options.out:
         frame = _calibrated(table, calibrator)
-        write_atomically(options.out, frame_bytes(frame, options.out))
-        print(f"calibrated rows: {options.out}")
+        write_atomically(options.out, frame_bytes(frame, options.out, spreadsheet_safe=options.spreadsheet_safe))
+        print(f"calibrated rows: {visible(options.out)}")
     if options.save:
         write_atomically(options.save, json.dumps(calibrator.to_dict(), indent=2, allow_nan=False) + "\n")
-        print(f"calibrator: {options.save}")
+        print(f"calibrator: {visible(options.save)}")
     return 0
 
 
@@ -51,7 +54,9 @@ def _fitted(table: TableFile, options: argparse.Namespace) -> Recalibration:
     batch = table.whole()
     calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
-    calibrator.fit_predictions(batch.predictions, groups=groups, sample_weight=batch.sample_weight, cluster=batch.cluster)
+    calibrator.fit_predictions(
+        batch.predictions, groups=groups, sample_weight=batch.sample_weight, cluster=batch.cluster
+    )
     rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.sample_weight, **limit_options(options)}
     before = evaluate_predictions(batch.predictions, **rest)
     after = evaluate_predictions(_tempered(batch, calibrator, groups), **rest)
@@ -60,7 +65,7 @@ def _fitted(table: TableFile, options: argparse.Namespace) -> Recalibration:
         from ..plot import RecalibrationDisplay
 
         write_plot(RecalibrationDisplay.from_evaluations(before, after).figure_, options.plot)
-        print(f"picture: {options.plot}")
+        print(f"picture: {visible(options.plot)}")
     return calibrator
 
 

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO, final
 
-__all__ = ["Guarded", "guarded", "open_closed"]
+from ..visible import visible
+
+__all__ = ["Guarded", "draw", "guarded", "open_closed"]
 
 
 @final
 class Guarded:
     """A stream that never raises for the system: after its first failure it drops what is written, and knows why.
+
+    What a terminal would obey, and not show, is written out: names and texts come from files of strangers.
 
     Attributes
     ----------
@@ -32,10 +36,14 @@ class Guarded:
 
     def write(self, text: str) -> int:
         """Write, or drop."""
+        self.draw(visible(text, keep="\n\t"))
+        return len(text)
+
+    def draw(self, text: str) -> None:
+        """Write what the terminal shall obey: a line that is drawn anew."""
         if text and self._closed:
             self._lose(OSError(errno.EBADF, "it is closed"))
         self._try(lambda: self._written(text))
-        return len(text)
 
     def flush(self) -> None:
         """Hand on what was written, or drop it."""
@@ -94,6 +102,12 @@ def guarded() -> Iterator[Guarded]:
         finally:
             out.flush()
             err.flush()
+
+
+def draw(text: str) -> None:
+    """Draw on standard error, which is a terminal."""
+    getattr(sys.stderr, "draw", sys.stderr.write)(text)
+    sys.stderr.flush()
 
 
 def open_closed() -> None:

@@ -4,23 +4,31 @@ import os
 import re
 import sys
 import time
-from typing import TextIO
 
-__all__ = ["Progress", "coloured"]
+from .streams import draw
+
+__all__ = ["Progress", "say_verdict"]
 
 _COLOURS = {"SAFE": "1;32", "UNSAFE": "1;31", "UNDETERMINED": "1;33"}
 _VERDICT = re.compile(r"^(SAFE|UNSAFE|UNDETERMINED)\b", re.MULTILINE)
 
 
-def coloured(text: str, stream: TextIO | None = None) -> str:
-    """Return text with its verdict in colour, where a terminal shows it and `NO_COLOR` is not set.
+def say_verdict(text: str) -> None:
+    """Print text with its verdict in colour, where a terminal shows it and `NO_COLOR` is not set.
 
     The word stays: colour is never the only signal.
     """
-    stream = sys.stdout if stream is None else stream
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
-        return text
-    return _VERDICT.sub(lambda found: f"\x1b[{_COLOURS[found[1]]}m{found[1]}\x1b[0m", text, count=1)
+    out = sys.stdout
+    found = _VERDICT.search(text)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not out.isatty() or found is None:
+        print(text)
+        return
+    draw_on = getattr(out, "draw", out.write)
+    out.write(text[: found.start()])
+    draw_on(f"\x1b[{_COLOURS[found[1]]}m")
+    out.write(found[1])
+    draw_on("\x1b[0m")
+    out.write(text[found.end() :] + "\n")
 
 
 class Progress:
@@ -47,8 +55,7 @@ class Progress:
         if not sys.stderr.isatty() or now - self._began < 1.0 or now - self._last < 0.1:
             return
         self._last, self._shown = now, True
-        sys.stderr.write(f"\r{self.line(now - self._began)}\x1b[K")
-        sys.stderr.flush()
+        draw(f"\r{self.line(now - self._began)}\x1b[K")
 
     def line(self, seconds: float) -> str:
         """Return the line after so many seconds."""
@@ -65,8 +72,7 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            draw("\r\x1b[K")
 
 
 def _duration(seconds: float) -> str:

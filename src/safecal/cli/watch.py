@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..errors import FileError, LockedError, OptionError, RangeError
+from ..errors import FileError, LockedError, OptionError
 from ..monitor import Monitor
+from ..visible import visible
 from ..watch.arrivals import KINDS
-from ..watch.notify import Notifier, channels
+from ..watch.notifier import Notifier, channels
 from ..watch.status import status_text
 from ..watch.stores import open_store, store_files
 from ..watch.waiting import Stopping
@@ -51,7 +52,7 @@ def _acknowledge(options: argparse.Namespace) -> int:
     with open_store(address, model=options.name, patience=options.patience) as store:
         group = _group(store.monitor(), options.group)
         store.request(group)
-    who = "all rows" if group is None else str(group)
+    who = "all rows" if group is None else visible(str(group))
     try:
         with open_store(address, model=options.name, settings={}, patience=options.patience) as store:
             store.grant()
@@ -109,10 +110,6 @@ def _check(options: argparse.Namespace, address: str) -> None:
         report=options.report,
         store=store_files(address),
     )
-    if options.webhook is not None:
-        from ..watch.notify import check_url
-
-        check_url(options.webhook)
     streamed = ("format", "batch_rows", "every", "batch_column")
     used = [name for name in streamed if getattr(options, name) is not None]
     if options.what != "-":
@@ -132,10 +129,6 @@ def _check(options: argparse.Namespace, address: str) -> None:
         )
     if options.group is not None:
         raise OptionError("`--group` belongs to `safecal watch acknowledge`.")
-    for name in ("poll", "every", "batch_rows"):
-        value = getattr(options, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise RangeError(f"`--{name.replace('_', '-')}` must be above 0; got {value:g}.")
 
 
 def _beside(what: str) -> str:

@@ -2,6 +2,8 @@
 
 import argparse
 
+from .values import above, between, name, output, place, some_text, store, whole
+
 __all__ = ["WATCH", "add_watch_options"]
 
 WATCH = """examples:
@@ -18,13 +20,31 @@ a reason. One line on standard output tells of each batch after it is safely kep
 by itself: 0 all is well, 2 an error, 3 an alarm was raised, 4 no alarm, but something was set aside or left."""
 
 
+def _webhook(text: str) -> str:
+    """Read an address; one that is refused is not shown, since it may hold a secret."""
+    from ..errors import OptionError
+    from ..watch.notify import check_url
+
+    try:
+        return check_url(text)
+    except OptionError as error:
+        raise argparse.ArgumentTypeError(str(error).partition("` ")[2].removesuffix(".")) from None
+
+
 def add_watch_options(parser: argparse.ArgumentParser) -> None:
     """Add the options, without those that name columns of predictions."""
-    parser.add_argument("what", metavar="FOLDER", help="a folder to follow; - for standard input; status; acknowledge")
+    parser.add_argument(
+        "what", type=place, metavar="FOLDER", help="a folder to follow; - for standard input; status; acknowledge"
+    )
     group = parser.add_argument_group("evidence", "Fixed when a store is begun.")
-    group.add_argument("--alpha", type=float, help="probability of a false alarm since the start (default 0.05)")
     group.add_argument(
-        "--run-length", type=float, metavar="ROWS", help="rows between false alarms of a change (default 1000000)"
+        "--alpha", type=between(0, 1), help="probability of a false alarm since the start (default 0.05)"
+    )
+    group.add_argument(
+        "--run-length",
+        type=above(1, 1e15),
+        metavar="ROWS",
+        help="rows between false alarms of a change (default 1000000)",
     )
     group.add_argument(
         "--detect", choices=("over", "both"),
@@ -34,35 +54,41 @@ def add_watch_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--window-column", metavar="COL", help="the window of each row: a date (default: the day it came)"
     )
-    group.add_argument("--clip", type=float, metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
+    group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
     group = parser.add_argument_group("store")
     group.add_argument(
-        "--store", metavar="PATH|URL",
+        "--store", type=store, metavar="PATH|URL",
         help="SQLite file, or postgresql://... (default safecal-watch.sqlite beside the folder, or here)",
     )  # fmt: skip
-    group.add_argument("--name", default="model", help="of the model in the store (default %(default)s)")
+    group.add_argument("--name", type=name, default="model", help="of the model in the store (default %(default)s)")
     group.add_argument(
-        "--patience", type=float, default=10.0, metavar="SECONDS",
+        "--patience", type=above(0, 86_400, included=True), default=10.0, metavar="SECONDS",
         help="to wait for another program that has locked the store (default 10)",
     )  # fmt: skip
     group = parser.add_argument_group("batches")
     group.add_argument(
         "--format", choices=("csv", "tsv", "jsonl"), help="of standard input (default: CSV or JSON Lines)"
     )
-    group.add_argument("--batch-rows", type=int, metavar="N", help="of standard input: rows of a batch (default 10000)")
-    group.add_argument("--every", type=float, metavar="SECONDS", help="of standard input: a batch at least so often")
+    group.add_argument(
+        "--batch-rows", type=whole(1, 10**8), metavar="N", help="of standard input: rows of a batch (default 10000)"
+    )
+    group.add_argument("--every", type=above(0), metavar="SECONDS", help="of standard input: a batch at least so often")
     group.add_argument("--batch-column", metavar="COL", help="of standard input: the id of the batch of each row")
     group.add_argument(
         "--bad-rows", choices=("refuse", "quarantine"), default="refuse",
         help="rows that cannot be read: set the batch aside (default), or these rows",
     )  # fmt: skip
     group.add_argument("--retry", action="store_true", help="try again what was set aside")
-    group.add_argument("--poll", type=float, default=1.0, metavar="SECONDS", help="between two looks (default 1)")
+    group.add_argument("--poll", type=above(0), default=1.0, metavar="SECONDS", help="between two looks (default 1)")
     group.add_argument("--once", action="store_true", help="look twice, take what is whole, and leave")
     group = parser.add_argument_group("who is told")
-    group.add_argument("--on-alarm", metavar="COMMAND", help="run it for each alarm, which it finds on standard input")
-    group.add_argument("--webhook", metavar="URL", help="post each alarm there, as JSON")
-    group.add_argument("--prometheus", type=int, metavar="PORT", help="serve metrics")
-    group.add_argument("--prometheus-host", default="127.0.0.1", metavar="HOST", help="where (default %(default)s)")
-    group.add_argument("--report", metavar="FILE", help="keep a page with the history: one HTML file")
+    group.add_argument(
+        "--on-alarm", type=some_text, metavar="COMMAND", help="run it for each alarm, which it finds on standard input"
+    )
+    group.add_argument("--webhook", type=_webhook, metavar="URL", help="post each alarm there, as JSON")
+    group.add_argument("--prometheus", type=whole(0, 65_535), metavar="PORT", help="serve metrics")
+    group.add_argument(
+        "--prometheus-host", type=some_text, default="127.0.0.1", metavar="HOST", help="where (default %(default)s)"
+    )
+    group.add_argument("--report", type=output, metavar="FILE", help="keep a page with the history: one HTML file")
     group.add_argument("--group", metavar="GROUP", help="of `acknowledge`: a group (default: all rows)")

@@ -2,18 +2,20 @@
 
 import argparse
 import itertools
+import math
 import signal
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import final
 
 from ..files import write_atomically
-from ..html.markup import visible
+from ..visible import visible
 from ..watch.arrivals import Arrival, Folder
 from ..watch.history import History
 from ..watch.lines import PREFIX, Cutter
-from ..watch.notify import Notifier
+from ..watch.notifier import Notifier
 from ..watch.status import power_of_ten
 from ..watch.store import Store, Taken
 from ..watch.waiting import Pipe, StopNow, Stopping
@@ -23,6 +25,7 @@ __all__ = ["ALARM", "ASIDE", "Session", "say", "write_page"]
 
 ALARM, ASIDE = 3, 4  # exit statuses
 _PAGE = 60.0  # seconds between two pages, where there is no alarm
+_FLUSH, _LEAVE = 70.0, 5.0  # seconds for the last deliveries, at the end and when asked to stop
 
 
 def say(line: str) -> None:
@@ -76,10 +79,15 @@ class Session:
         self._tell_again()
         if self.options.report and self._stale:
             write_page(self.store, self.options.report)
+        undelivered = self._flush()
         if self.stopping.asked is not None:
             say("asked to stop; every batch that was told of is kept.")
             return 0 if self.stopping.asked == signal.SIGTERM else 128 + self.stopping.asked
-        return self._status(left, self.teller.deliver(now=True))
+        return self._status(left, undelivered)
+
+    def _flush(self) -> int:
+        """Wait for the last deliveries, for a while, and return how many are left."""
+        return self.teller.finish(_FLUSH, stopped=lambda: self.stopping.asked is not None, leave=_LEAVE)
 
     def _status(self, left: int, undelivered: int) -> int:
         label = self.store.settings.get("pos_label")
@@ -105,7 +113,7 @@ class Session:
             self._page()
             if once and look:
                 break
-            self.stopping.sleep(self.options.poll)
+            self._rest(self.options.poll)
         for name in folder.waiting:
             say(f"left: {name}; it was still being written.")
         return len(folder.waiting)
@@ -114,7 +122,7 @@ class Session:
         o = self.options
         pipe = Pipe(0)
         cutter = Cutter(
-            lambda seconds: self.stopping.wait(lambda: pipe.read(seconds)),
+            lambda seconds: self._read(pipe, seconds),
             () if o.batch_column is not None else self.store.batches(PREFIX),
             rows=o.batch_rows or 10_000, every=o.every, kind=o.format, column=o.batch_column,
         )  # fmt: skip
@@ -128,6 +136,26 @@ class Session:
             if cutter.held:
                 say(f"{cutter.held} rows were read and not counted; send them again.")
         return 0
+
+    def _rest(self, seconds: float) -> None:
+        """Wait for the next look; note meanwhile what has been delivered."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            due = self.teller.due()
+            self.stopping.sleep(left if due is None else min(left, due))
+            if due is not None:
+                self.teller.deliver()
+
+    def _read(self, pipe: Pipe, seconds: float | None) -> bytes | None:
+        """Wait for more of standard input; note meanwhile what has been delivered."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            due = self.teller.due()
+            left = min(max(0.0, end - time.monotonic()), math.inf if due is None else due)
+            piece = self.stopping.wait(partial(pipe.read, None if left == math.inf else left))
+            if piece is not None or time.monotonic() >= end:
+                return piece
+            self.teller.deliver()
 
     def _tell_again(self) -> None:
         """Tell of batches that came again, not of each: a stream that is sent from its start has many."""

@@ -3,17 +3,15 @@
 import html
 import math
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import final
+
+from ..visible import shortened, visible
 
 __all__ = ["Markup", "compact", "element", "join", "sentence", "shortened", "together", "visible", "with_code"]
 
 # These have no content. In SVG, the closing slash is needed; in HTML it does no harm.
 _EMPTY = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
-
-# They reorder the text around them.
-_DIRECTIONS = {chr(code) for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
 @final
@@ -60,38 +58,6 @@ def compact(value: float) -> str:
         raise ValueError("a coordinate is not finite")
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
-
-
-def visible(text: str, *, keep: str = "") -> str:
-    r"""Return a text with what cannot be seen written out: control characters, half characters, changes of direction.
-
-    Examples
-    --------
-    >>> visible("one\x00two")
-    'one\\x00two'
-    """
-    if text.isprintable():
-        return text
-    return "".join(ascii(c)[1:-1] if c not in keep and _unseen(c) else c for c in text)
-
-
-def _unseen(character: str) -> bool:
-    return character in _DIRECTIONS or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp", "Cn"}
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text in one line with nothing invisible in it; where it is long, its middle is left out.
-
-    Examples
-    --------
-    >>> shortened("a name that is long", 12)
-    'a name t…ong'
-    """
-    text = visible(text)
-    if len(text) <= most:
-        return text
-    tail = (most - 1) // 3
-    return f"{text[: most - 1 - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
 
 
 def together(text: str) -> str:

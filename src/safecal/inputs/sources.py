@@ -15,6 +15,7 @@ import numpy as np
 
 from .._types import AnyArray
 from ..errors import FileError, MissingExtraError
+from ..files import stamp_of
 from . import text_files
 from .reader import Rows
 
@@ -76,6 +77,7 @@ class Source(ABC):
 class _FrameSource(Source):
     def __init__(self, name: str, path: str, kind: str, once: bool, separator: str) -> None:
         self.path, self.kind, self._separator = path, kind, separator
+        self._stamp = stamp_of(os.stat(path))
         self._frame = self._opened(name)
         with _clear(name):
             columns = self._frame.collect_schema().names()
@@ -97,6 +99,16 @@ class _FrameSource(Source):
                 for part in frame.iter_slices(BATCH):
                     if part.height:
                         yield {name: part[name] for name in part.columns}
+        self._unchanged()
+
+    def _unchanged(self) -> None:
+        """Refuse rows of a file that someone wrote to meanwhile: some may be old and some new."""
+        try:
+            if stamp_of(os.stat(self.path)) == self._stamp:
+                return
+        except FileNotFoundError:  # what is open stays whole, whoever took its name away
+            return
+        raise FileError(f"{self.name} changed while it was read.\n\nHint: write to another file, and rename it.")
 
     def rows(self) -> int | None:
         if self.kind not in ("parquet", "arrow"):
@@ -109,7 +121,9 @@ class _FrameSource(Source):
 
     def frame(self) -> Any:
         with _clear(self.name):
-            return self._frame.collect()
+            found = self._frame.collect()
+        self._unchanged()
+        return found
 
 
 @final

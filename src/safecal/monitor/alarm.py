@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 from .. import documents
+from ..visible import visible
 from .size import Size
 
 __all__ = ["Alarm"]
@@ -78,8 +79,8 @@ class Alarm:
         return f"{text}{rates}: {self.size}"
 
     def __str__(self) -> str:
-        who = "" if self.group is None else f"{self.group}: "
-        where = "" if self.window is None else f" (window {self.window})"
+        who = "" if self.group is None else f"{visible(str(self.group))}: "
+        where = "" if self.window is None else f" (window {visible(self.window)})"
         found, asked = (_readable(x) for x in (self.log_e_value, self.log_threshold))
         ends = ":" if self.size is None else ";"
         return f"{who}{self.what}{ends} e-value {found} at row {self.row}, {asked} was asked for{where}"

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import final
 
 from ..errors import FileError
+from ..files import stamp_of
 from .store import Known
 
-__all__ = ["KINDS", "Arrival", "Folder", "digest_of", "stamp_of", "written"]
+__all__ = ["KINDS", "Arrival", "Folder", "digest_of", "written"]
 
 KINDS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -63,11 +64,6 @@ def written(text: str) -> str:
     'a\\\\x00\\\\udcff'
     """
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-
-
-def stamp_of(found: os.stat_result) -> str:
-    """Return how a file looks from outside; it changes when the file does."""
-    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
 
 
 def digest_of(path: Path) -> str:

@@ -1,97 +1,34 @@
-"""Who is told when an alarm is raised: a command of yours, or an address on the web.
+"""Who is told when an alarm is raised: a command of yours, or an address on the web."""
 
-Each is told at least once, also when the first try fails or the watcher dies in between.
-"""
-
+import base64
 import http.client
 import json
-import math
 import os
 import signal
+import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, final
-from urllib.parse import urlsplit
+from contextlib import suppress
+from typing import Any, Self, final
+from urllib.parse import unquote, unquote_to_bytes, urlsplit, urlunsplit
 
 from .. import documents
 from .._checks.columns import whole_number
 from .._checks.message import fail
 from .._versions import version
-from ..errors import NotifyError, OptionError, SafecalError
-from ..html.markup import visible
+from ..errors import NotifyError, OptionError
+from ..visible import shortened
 from .history import Raised
 from .standing import group_names, log10
-from .store import Store
 
-__all__ = ["Notifier", "body", "channels", "check_url", "post", "run_command"]
+__all__ = ["body", "check_url", "post", "run_command"]
 
 _AGAIN = {408, 425, 429}  # answers that ask to come back later, beside 500 and above
 _LONGEST = 1000  # characters of an environment variable
-
-
-@final
-@dataclass(slots=True)
-class Notifier:
-    """Delivers the alarms that the store says have not been delivered.
-
-    Attributes
-    ----------
-    store : Store
-        Alarms stand in it before anyone is told.
-    channels : dict of str to callable
-        By name, what tells of an alarm, and raises when it could not.
-    tell : callable
-        Takes one line about what went wrong.
-    pause : float
-        Seconds after a failure before the channel is tried again.
-    clock : callable
-        Seconds that pass.
-    """
-
-    store: Store
-    channels: dict[str, Callable[[Raised], None]]
-    tell: Callable[[str], None]
-    pause: float = 30.0
-    clock: Callable[[], float] = time.monotonic
-    _again: dict[str, float] = field(default_factory=dict)
-
-    def deliver(self, *, now: bool = False) -> int:
-        """Try what is still to be delivered, and return how many deliveries failed.
-
-        Parameters
-        ----------
-        now : bool, default False
-            Whether to try a channel that has just failed.
-        """
-        failed = 0
-        for name, send in self.channels.items():
-            if not now and self.clock() < self._again.get(name, -math.inf):
-                continue
-            waiting = self.store.undelivered(name)
-            for place, (number, raised) in enumerate(waiting):
-                try:
-                    send(raised)
-                except (SafecalError, OSError) as error:
-                    failed += len(waiting) - place
-                    self._again[name] = self.clock() + self.pause
-                    self.tell(f"an alarm was not delivered by {name}, and will be tried again: {error}")
-                    break
-                self.store.delivered(number, name)
-        return failed
-
-
-def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Raised], None]]:
-    """Return the channels that were asked for."""
-    found: dict[str, Callable[[Raised], None]] = {}
-    if command is not None:
-        found["command"] = lambda raised: run_command(command, raised, timeout=60.0)
-    if webhook is not None:
-        found["webhook"] = lambda raised: post(webhook, raised, attempts=3, timeout=10.0)
-    return found
+_SAID = 200  # characters of an answer that are shown
 
 
 def body(raised: Raised) -> dict[str, Any]:
@@ -135,7 +72,7 @@ def body(raised: Raised) -> dict[str, Any]:
         "within": None if size is None else size.within,
         "at": raised.at,
         "batch": raised.batch,
-        "text": visible(str(alarm)),
+        "text": str(alarm),
     }
 
 
@@ -184,7 +121,7 @@ def run_command(command: str, raised: Raised, *, timeout: float = 30) -> None:
 
 def _text(value: Any) -> str:
     """Return a value for an environment variable, which cannot hold everything that text can."""
-    return "" if value is None else visible(str(value))[:_LONGEST]
+    return "" if value is None else shortened(str(value), _LONGEST)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -204,7 +141,7 @@ def check_url(url: str) -> str:
     Parameters
     ----------
     url : str
-        It begins with ``http://`` or ``https://``.
+        It begins with ``http://`` or ``https://``. A name and a password may stand before the host.
 
     Returns
     -------
@@ -214,11 +151,12 @@ def check_url(url: str) -> str:
     Raises
     ------
     OptionError
-        When it is no such address.
+        When it is no such address. The message does not show it: it may hold a secret.
     """
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        (parts.hostname or "").encode("idna")
     except (ValueError, AttributeError, TypeError):
         good = False
     if not good or not url.isascii() or not url.isprintable() or " " in url:
@@ -228,28 +166,95 @@ def check_url(url: str) -> str:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follow no redirection: what was posted would be lost on the way."""
+    """Follow no redirection: what was posted would be lost on the way, and a password might go to a stranger."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+@final
+class _Line:
+    """The connection of one attempt, which is cut when its time is up, however busily the other side drips."""
+
+    def __init__(self, seconds: float) -> None:
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+        self.cut = False
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+            self._socket = None
+
+    def take(self, found: socket.socket) -> None:
+        """Keep a second handle: it reaches the connection through TLS, a proxy and a half-read answer alike."""
+        with self._lock:
+            if self._socket is None:
+                self._socket = found.dup()
+            if self.cut:
+                self._hang_up()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.cut = True
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):  # the other side may have gone already
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def opener(self) -> urllib.request.OpenerDirector:
+        """Return what opens an address over connections that this line can cut."""
+        line = self
+
+        class Taken:
+            def __setattr__(self, name: str, value: Any) -> None:
+                super().__setattr__(name, value)
+                if name == "sock" and value is not None:
+                    line.take(value)
+
+        class Plain(Taken, http.client.HTTPConnection): ...
+
+        class Secure(Taken, http.client.HTTPSConnection): ...
+
+        class Http(urllib.request.HTTPHandler):
+            def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+                return self.do_open(Plain, request)
+
+        class Https(urllib.request.HTTPSHandler):
+            def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+                return self.do_open(Secure, request)
+
+        return urllib.request.build_opener(_Stay, Http, Https)
 
 
 def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pause: float = 1.0) -> None:
     """Post an alarm to an address as JSON, as `body` gives it; try again where that may help.
 
     Answers of 500 and above, 408, 425, 429, a refused or broken connection and silence are tried again, after
-    ``pause`` seconds and then twice as long each time. Every other answer than 2xx is final.
+    ``pause`` seconds and then twice as long each time. Every other answer than 2xx is final. Redirections are not
+    followed, and what stands in an answer is not read.
 
     Parameters
     ----------
     url : str
-        An http or https address. It may hold a secret: messages name its host only.
+        An http or https address. A name and a password before the host, ``https://me:secret@example.org/``, are sent
+        as basic authorisation. It may hold a secret: messages name its host only.
     raised : Raised
         The alarm.
     attempts : int, default 4
         Times to try, in all.
     timeout : float, default 10
-        Seconds to wait for an answer, each time.
+        Seconds that an attempt may take, from the first byte to the last, however slowly the answer comes.
     pause : float, default 1.0
         Seconds to wait before the second attempt.
 
@@ -262,25 +267,52 @@ def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pa
     """
     check_url(url)
     whole_number(attempts, "attempts", 1)
-    headers = {"Content-Type": "application/json", "User-Agent": f"safecal/{version()}"}
+    address, headers = _apart(url)
+    headers |= {"Content-Type": "application/json", "User-Agent": f"safecal/{version()}"}
     data = json.dumps(body(raised)).encode()
     said = ""
     for attempt in range(attempts):
         if attempt:
             time.sleep(pause * 2 ** (attempt - 1))
-        request = urllib.request.Request(url, data, headers, method="POST")
-        try:
-            with urllib.request.build_opener(_Stay).open(request, timeout=timeout):
-                return
-        except urllib.error.HTTPError as error:
-            with error:
-                said = f"{error.code} {visible(str(error.reason))}".strip()
-            if error.code < 500 and error.code not in _AGAIN:
-                raise NotifyError(f"the webhook at {_host(url)} refused the alarm: {said}.") from None
-        except (OSError, http.client.HTTPException) as error:
-            said = visible(str(getattr(error, "reason", error))) or type(error).__name__
+        request = urllib.request.Request(address, data, headers, method="POST")
+        with _Line(timeout) as line:
+            try:
+                with line.opener().open(request, timeout=timeout):
+                    if not line.cut:  # an answer that was cut short may look like a whole one
+                        return
+            except urllib.error.HTTPError as error:
+                with error:
+                    said = _said(f"{error.code} {error.reason}", url)
+                if error.code < 500 and error.code not in _AGAIN:
+                    raise NotifyError(f"the webhook at {_host(url)} refused the alarm: {said}.") from None
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                said = _said(str(getattr(error, "reason", error)) or type(error).__name__, url)
+            if line.cut:
+                said = f"no whole answer came within {timeout:g} s"
     times = "once" if attempts == 1 else f"{attempts} times"
     raise NotifyError(f"the webhook at {_host(url)} was tried {times}, and failed; at last: {said}.")
+
+
+def _apart(url: str) -> tuple[str, dict[str, str]]:
+    """Return the address without name and password, and the header that carries them."""
+    parts = urlsplit(url)
+    user, found, host = parts.netloc.rpartition("@")
+    if not found:
+        return url, {}
+    name, _, password = user.partition(":")
+    token = base64.b64encode(unquote_to_bytes(name) + b":" + unquote_to_bytes(password)).decode("ascii")
+    return urlunsplit(parts._replace(netloc=host)), {"Authorization": f"Basic {token}"}
+
+
+def _said(text: str, url: str) -> str:
+    """Return what went wrong, in one short line, without the secrets that a rude server may have sent back."""
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    password = user.partition(":")[2]
+    found = {user, password, unquote(password), parts.path, parts.query, _apart(url)[1].get("Authorization", "")[6:]}
+    for secret in sorted(found - {"", "/"}, key=len, reverse=True):
+        text = text.replace(secret, "...")
+    return shortened(text.strip(), _SAID)
 
 
 def _host(url: str) -> str:

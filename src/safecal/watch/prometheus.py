@@ -4,7 +4,9 @@ import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -18,6 +20,8 @@ from .standing import Reading, group_names, shown_groups
 
 __all__ = ["Server", "exposition"]
 
+_CONNECTIONS = 16  # at a time
+_SECONDS = 10.0  # that a connection may last
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = Mapping[str, str]
@@ -258,17 +262,63 @@ class Server:
 
 
 class _Http(ThreadingHTTPServer):
+    """A thread for each of a few connections, none for longer than a few seconds.
+
+    Where there are too many, the oldest is closed: a scrape that is new and quick finds a place, whoever sits there.
+    """
+
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # those who are not let in at once try again after a second
     allow_reuse_address = os.name == "posix"  # elsewhere two servers would share a port
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
+        self._open: dict[socket.socket, float] = {}  # connections, the oldest first, and since when
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(2 * _CONNECTIONS)
         super().__init__(address, handler)
 
     def server_bind(self) -> None:
         TCPServer.server_bind(self)  # without asking for the name of the machine, which may take long
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._open) >= _CONNECTIONS:
+                self._end(next(iter(self._open)))
+        if not self._places.acquire(blocking=False):  # those that were closed have not ended yet
+            return self.shutdown_request(request)
+        with self._lock:
+            self._open[request] = time.monotonic()
+        try:
+            return super().process_request(request, client_address)
+        except BaseException:  # no thread was begun
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:  # before it is closed: a closed number may belong to another connection by then
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Close what has been open for too long; called a few times a second."""
+        with self._lock:
+            for request in [r for r, since in self._open.items() if time.monotonic() - since > _SECONDS]:
+                self._end(request)
+
+    def _end(self, request: socket.socket) -> None:
+        """Let the thread of a connection find that the client is gone."""
+        del self._open[request]
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: Any) -> None:
         """Say nothing when a client goes away."""
@@ -278,7 +328,7 @@ def _handler(snapshot: Callable[[], History], max_groups: int) -> type[BaseHTTPR
     turn = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = 10
+        timeout = _SECONDS
         server_version = "safecal"
         sys_version = ""
 

@@ -5,6 +5,7 @@ from collections.abc import Hashable
 
 from ..monitor import Monitor
 from ..monitor.stream import DETECT
+from ..visible import visible
 from .standing import Judged, log10
 from .store import Store
 
@@ -57,7 +58,7 @@ def status_text(store: Store) -> str:
     label = store.settings.get("pos_label")
     if label is not None and not store.settings.get("seen"):
         lines.append(f"note            the label {label!r} of `--pos-label` has not occurred yet")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _table(monitor: Monitor) -> list[str]:
@@ -84,7 +85,7 @@ def _row(monitor: Monitor, group: Hashable) -> tuple[str, ...]:
         for direction in monitor.directions
         for log in (monitor.log_e_value(direction, group=group), limits.log_thresholds[direction])
     )
-    name = "all rows" if group is None else str(group)
+    name = "all rows" if group is None else visible(str(group))
     return (
         name,
         str(stream.summary.n),

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ..._checks.columns import cluster_codes, group_codes, whole_number
+from ..._checks.columns import cluster_codes, group_codes
 from ..._checks.message import fail
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.order import SPREADS
@@ -25,7 +25,7 @@ from ..._sums.dependence import added_by
 from ..._sums.node_table import NodeTable
 from ..._sums.pairs import Pairs
 from ..._types import AnyArray, FloatArray
-from ...bins import Bins
+from ...bins import Bins, bin_count
 from ...clustering import MAX_PAIRS, refuse_many
 from ...errors import BinsError, EmptyError
 from ...evaluation import Evaluation
@@ -154,7 +154,7 @@ class Expressed:
         found = Plan.of(self.example, bins, bin_on, strategy)
         if found.bin_on is None or isinstance(bins, Bins) or strategy == "uniform":
             return found
-        return Plan(*self._quantiles(whole_number(bins, "bins", 1, BinsError), found.bin_on))
+        return Plan(*self._quantiles(bin_count(bins), found.bin_on))
 
     def _quantiles(self, bins: int, on: str) -> tuple[Bins, str]:
         nw = narwhals()

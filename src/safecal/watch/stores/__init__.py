@@ -1,5 +1,6 @@
 """Where the state is kept: a SQLite file, or PostgreSQL."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,4 +64,5 @@ def store_files(address: str) -> tuple[str, ...]:
     """
     if address.startswith(_URLS):
         return ()
-    return tuple(f"{address}{end}" for end in ("", "-journal", "-wal", "-shm", ".lock"))
+    real = os.path.realpath(address)  # what belongs to it lies where it lies, and not where a link to it does
+    return (address, *(f"{real}{end}" for end in ("-journal", "-wal", "-shm", ".lock")))

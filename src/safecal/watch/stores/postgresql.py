@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, final
+from urllib.parse import unquote
 
 from ...errors import FileError, LockedError, MissingExtraError, SafecalError
 from ...monitor import Monitor
@@ -58,6 +59,7 @@ class PostgresqlStore(SqlStore):
         patience: float = 10.0,
     ) -> None:
         super().__init__(_without_password(url), model)
+        self._secrets = _secrets(url)
         self._library = _psycopg()
         self._connection: Any = None
         with self._clear():
@@ -122,8 +124,13 @@ class PostgresqlStore(SqlStore):
         except self._library.Error as error:
             raise self._in_words(error) from error
 
+    def _hidden(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "...")
+        return text
+
     def _in_words(self, error: Exception) -> SafecalError:
-        said = " ".join(str(error).split()) or type(error).__name__
+        said = self._hidden(" ".join(str(error).split()) or type(error).__name__)
         if isinstance(error, self._library.errors.LockNotAvailable):
             return FileError(f"{self.name} is locked by another program: {said}. Nothing of ours was written.")
         if isinstance(error, self._library.OperationalError):
@@ -140,4 +147,11 @@ class PostgresqlStore(SqlStore):
 
 
 def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1@", re.sub(r"(password=)[^&]*", r"\1...", url))
+    return re.sub(r"(://[^:/@]*):.*@", r"\1@", re.sub(r"(password=)[^&]*", r"\1...", url))
+
+
+def _secrets(url: str) -> tuple[str, ...]:
+    """Return the passwords of an address, as they stand in it, in part, and as they are meant; the longest first."""
+    found = re.findall(r"://[^:/@]*:(.*)@", url) + re.findall(r"password=([^&]*)", url)
+    found += [part for one in found for part in one.split("@")]
+    return tuple(sorted({*found, *map(unquote, found)} - {""}, key=len, reverse=True))

@@ -3,9 +3,11 @@
 Every transaction is synced to the disk before it counts as done (``synchronous=EXTRA``, rollback journal), so a batch
 that was acknowledged survives a kill and a loss of power. One watcher at a time: it holds a lock on a small file
 beside the store, ``FILE.lock``, for as long as it lives; the system lets go of it however the watcher ends. Others may
-read meanwhile.
+read meanwhile. A symbolic link leads to the lock of the file it points to; a file with two names is refused, since what
+a killed watcher left unfinished is found beside one of them only. Files that are made here belong to their owner alone.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,7 +63,7 @@ class SqliteStore(SqlStore):
         patience: float = 10.0,
     ) -> None:
         super().__init__(os.fspath(path), model)
-        self._path, self._patience = Path(path), patience
+        self._path, self._patience = Path(os.path.realpath(path)), patience
         self._lock: sqlite3.Connection | None = None
         self._connection: sqlite3.Connection | None = None
         try:
@@ -81,22 +83,53 @@ class SqliteStore(SqlStore):
         if self._path.is_dir():
             raise FileError(f"{self.name} is a folder; `--store` names a file.")
         with self._clear():
+            self._make(Path(self._lock_file))
             self._lock = self.lock()
-            self._connect("rwc")
+            self._make(self._path)
+            self._one_name()
+            self._connect("rw")
             self._create_or_check()
 
     def _open(self) -> None:
         if not self._path.is_file():
             raise FileError(f"there is no store at {self.name}.\n\nHint: `--store` says where it is.")
+        self._one_name()
         with self._clear():
             # Open to write where we may: what a killed watcher left unfinished is then undone first.
             self._connect("rw" if os.access(self._path, os.W_OK) else "ro")
             self._check()
 
+    @property
+    def _lock_file(self) -> str:
+        return f"{self._path}{_SUFFIX}"
+
+    def _make(self, path: Path) -> None:
+        """Make an empty file that no one else can read, where there is none."""
+        with suppress(FileExistsError), self._writable():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except PermissionError as error:
+            raise self._read_only() from error
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.ENOSPC, errno.EDQUOT):
+                raise
+            full = "is on a full disk" if error.errno != errno.EROFS else "is on a disk that is read-only"
+            raise FileError(f"{self.name} {full}.\n\nHint: give another `--store`.") from error
+
+    def _one_name(self) -> None:
+        if self._path.stat().st_nlink > 1:
+            raise FileError(
+                f"{self.name} has a second name (a hard link), under which another watcher would not be noticed.\n\n"
+                "Hint: remove the other name, or make a copy; a symbolic link may stay."
+            )
+
     def lock(self) -> sqlite3.Connection:
         """Take the lock of the watcher, for as long as the connection lives."""
-        place = f"{self.name}{_SUFFIX}"
-        connection = sqlite3.connect(place, timeout=0, isolation_level=None)
+        connection = sqlite3.connect(self._lock_file, timeout=0, isolation_level=None)
         try:
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
@@ -128,7 +161,7 @@ class SqliteStore(SqlStore):
                     self._rows(table.format(serial="INTEGER PRIMARY KEY"))
         self._check()
         # SQLite opens what it may not write to without a word; better to hear of it now than at the first batch.
-        if not all(os.access(place, os.W_OK) for place in (self.name, f"{self.name}{_SUFFIX}")):
+        if not all(os.access(place, os.W_OK) for place in (self._path, self._lock_file)):
             raise self._read_only()
         with self._transaction():
             self._rows(f"PRAGMA user_version={VERSION}")

@@ -1,0 +1,89 @@
+"""What may be typed behind an option: each value is read once, and refused with the name of its option."""
+
+import argparse
+import math
+from collections.abc import Callable
+
+__all__ = ["MOST_BINS", "above", "between", "name", "output", "place", "some_text", "store", "whole"]
+
+MOST_BINS = 100_000  # that of `safecal.bins`, which `--help` need not import
+
+
+def _refused(rule: str, text: str) -> argparse.ArgumentTypeError:
+    shown = repr(text) if len(text) <= 60 else f"{text[:57]!r}..."
+    return argparse.ArgumentTypeError(f"must be {rule}; got {shown}")
+
+
+def _number(rule: str, good: Callable[[float], bool]) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise _refused(rule, text) from None
+        if not good(value):  # neither is NaN
+            raise _refused(rule, text)
+        return value
+
+    return read
+
+
+def above(low: float, most: float = 1e6, *, included: bool = False) -> Callable[[str], float]:
+    """Read a number above ``low``, or also ``low`` itself, up to ``most``."""
+    rule = f"a number {'of' if included else 'above'} {low:g}{' or more' if included else ''}, at most {most:g}"
+    return _number(rule, lambda x: (low <= x if included else low < x) and x <= most)
+
+
+def between(low: float, high: float) -> Callable[[str], float]:
+    """Read a number strictly between two others."""
+    return _number(f"a number between {low:g} and {high:g}", lambda x: low < x < high and math.isfinite(x))
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Read a whole number from ``least`` to ``most``."""
+    rule = f"a whole number from {least} to {most}"
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise _refused(rule, text) from None
+        if not least <= value <= most:
+            raise _refused(rule, text)
+        return value
+
+    return read
+
+
+def some_text(text: str) -> str:
+    """Read text that is not empty."""
+    if not text.strip():
+        raise _refused("some text", text)
+    return text
+
+
+def name(text: str) -> str:
+    """Read a name: one line that every store can hold, and every terminal show."""
+    if not text.strip() or not text.isprintable() or len(text) > 200:
+        raise _refused("a name of 1 to 200 characters that can be printed", text)
+    return text
+
+
+def place(text: str) -> str:
+    """Read the name of a file or a folder."""
+    if not text.strip():
+        raise _refused("the name of a file", text)
+    return text
+
+
+def store(text: str) -> str:
+    """Read where a store is: a file, or an address, which is not shown, since it may hold a password."""
+    if "://" in text and not text.startswith(("postgresql://", "postgres://")):
+        raise argparse.ArgumentTypeError("must be a file, or begin with postgresql://")
+    return output(text)
+
+
+def output(text: str) -> str:
+    """Read the name of a file that is written; ``-`` is none."""
+    if text == "-":
+        raise argparse.ArgumentTypeError("must be the name of a file; `-` is none, /dev/stdout is")
+    return place(text)
