@@ -103,9 +103,20 @@ class Histogram:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         counts, sums = [0.0] * CELLS, [0.0] * CELLS
-        for k, (count, total) in documents.body("histogram", document, ("cells",))["cells"].items():
-            counts[int(k)], sums[int(k)] = count, total
+        for k, (count, total) in documents.read("histogram", document, {"cells": _read_cells})["cells"].items():
+            counts[k], sums[k] = count, total
         return cls(tuple(counts), tuple(sums))
+
+
+def _read_cell(value: Any) -> list[float]:
+    """Read weight and weighted excess of a cell, which is not empty."""
+    found = documents.list_of(documents.read_number, 2, 2)(value)
+    if not found[0] > 0.0:
+        documents.refuse("must begin with a weight above 0", found[0])
+    return found
+
+
+_read_cells = documents.by_number(_read_cell, CELLS)
 
 
 def _cells(excess: FloatArray) -> IndexArray:

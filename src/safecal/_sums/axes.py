@@ -1,6 +1,5 @@
 """Errors of states along each axis, in units of the spread that was stated. They merge with ``+``."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -9,7 +8,6 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray
-from ..errors import DocumentError
 
 __all__ = ["Axes"]
 
@@ -75,9 +73,9 @@ class Axes:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        rows = documents.body("axes", document, ("sums",))["sums"]
-        try:
-            sums = np.array([[math.nan if x is None else float(x) for x in row] for row in rows], dtype=np.float64)
-            return cls(sums.reshape(-1, _COLUMNS))
-        except (TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold sums by axis; this one is damaged.") from error
+        row = documents.list_of(documents.between(infinite=True), _COLUMNS, _COLUMNS)
+        found = documents.read("axes", document, {"sums": documents.list_of(row, 1)})
+        sums = np.array(found["sums"], dtype=np.float64)
+        if not (sums[:, [0, 1, 3]] >= 0.0).all():
+            documents.refuse("must have sums of weights and of squares of at least 0")
+        return cls(sums)

@@ -1,6 +1,6 @@
 """The spectrum of two-class rows: what tests, temperatures and bounds need of them. Spectra merge with ``+``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, final
 
@@ -9,7 +9,6 @@ import numpy as np
 from .. import documents
 from .._kernels.cells import CELLS, CENTRES, LOWEST
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
-from ..errors import DocumentError
 
 __all__ = ["Cells", "Points", "WeightedCells"]
 
@@ -110,7 +109,8 @@ class Cells:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         flat = np.zeros((4 * CELLS, 4))
-        for key, row in _rows(documents.body("cells", document, ("cells",))["cells"], 4, 4 * CELLS):
+        rows = documents.by_number(_row(4), 4 * CELLS)
+        for key, row in documents.read("cells", document, {"cells": rows})["cells"].items():
             flat[key] = row
         return cls(flat.reshape(CELLS, 2, 2, 4))
 
@@ -211,8 +211,8 @@ class WeightedCells:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("weighted_cells", document, ("cells",))["cells"]
-        rows = sorted(_rows(content, 6, 4 * _W_CELLS * _L_CELLS))
+        cells = documents.by_number(_row(6), 4 * _W_CELLS * _L_CELLS)
+        rows = sorted(documents.read("weighted_cells", document, {"cells": cells})["cells"].items())
         keys = np.array([key for key, _ in rows], dtype=np.int64)
         return cls(keys, np.array([row for _, row in rows], dtype=np.float64).reshape(-1, 6))
 
@@ -224,17 +224,14 @@ def _corners(keys: AnyArray) -> tuple[FloatArray, FloatArray]:
     return L, (weight << (52 - _W_BITS)).view(np.float64)
 
 
-def _rows(cells: Any, width: int, size: int) -> list[tuple[int, list[float]]]:
-    """Check the cells of a document."""
-    rows: list[tuple[int, list[float]]] = []
-    for key, row in cells.items() if isinstance(cells, Mapping) else [("", None)]:
-        whole = isinstance(key, str) and key.isdecimal() and int(key) < size
-        if (
-            not whole
-            or not isinstance(row, list)
-            or len(row) != width
-            or not all(isinstance(x, int | float) for x in row)
-        ):
-            raise DocumentError("`document` must hold cells by their number; this one is damaged.")
-        rows.append((int(key), row))
-    return rows
+def _row(width: int) -> Callable[[Any], list[float]]:
+    """Return the reader of a cell: how many rows it has, which are some, and their sums."""
+    numbers = documents.list_of(documents.read_number, width, width)
+
+    def reader(value: Any) -> list[float]:
+        found = numbers(value)
+        if not found[0] > 0.0:
+            documents.refuse("must begin with a number of rows above 0", found[0])
+        return found
+
+    return reader

@@ -9,7 +9,6 @@ import numpy as np
 from .. import documents
 from .._kernels.nodes import NODES
 from .._types import FloatArray
-from ..errors import DocumentError
 
 __all__ = ["Nodes"]
 
@@ -77,11 +76,13 @@ class Nodes:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("nodes", document, ("sums", *_OTHERS))
-        try:
-            sums = np.array([[np.nan if x is None else float(x) for x in row] for row in content["sums"]])
-        except (TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold sums by node; this one is damaged.") from error
-        if sums.shape != (len(NODES), _COLUMNS):
-            raise DocumentError("`document` must hold sums by node; this one is damaged.")
-        return cls(sums, int(content["surprises"]), bool(content["classes"]), float(content["heaviest"]))
+        found = documents.read("nodes", document, _FIELDS)
+        return cls(np.array(found.pop("sums"), dtype=np.float64), **found)
+
+
+_FIELDS: dict[str, Any] = {
+    "sums": documents.list_of(documents.list_of(documents.numbers, _COLUMNS, _COLUMNS), len(NODES), len(NODES)),
+    "surprises": documents.count(),
+    "classes": documents.flag,
+    "heaviest": documents.between(0.0),
+}
