@@ -556,4 +556,4 @@ _DERIVED: dict[str, Any] = {
 def _same(found: float, wanted: float) -> bool:
     """Compare a number that was written with the one that is found, on another machine perhaps."""
     both = found == wanted or (math.isnan(found) and math.isnan(wanted))
-    return both or abs(found - wanted) <= 1e-6 * abs(wanted) + 1e-9
+    return both or (math.isfinite(wanted) and abs(found - wanted) <= 1e-6 * abs(wanted) + 1e-9)

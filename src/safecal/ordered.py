@@ -115,12 +115,16 @@ class Ordered:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: cells by their number. Columns that equal another are written once."""
-        wanted = [name for name in COLUMN if name not in _FOLLOW or not self._follows(name)]
+        wanted = self._columns()
         rows = self.sums[:, [COLUMN[name] for name in wanted]].tolist()
         cells = {
             str(key): [documents.number(x) for x in row] for key, row in zip(self.keys.tolist(), rows, strict=True)
         }
         return documents.document("ordered", {"on": self.on, "columns": wanted, "cells": cells})
+
+    def _columns(self) -> list[str]:
+        """Return the columns that are written."""
+        return [name for name in COLUMN if name not in _FOLLOW or not self._follows(name)]
 
     def _follows(self, name: str) -> bool:
         """Tell whether a column is what `completed` makes of the others."""
@@ -156,7 +160,9 @@ class Ordered:
             (bool((missing.all(axis=0) | ~missing.any(axis=0)).all()), "must have the same sums in all of its `cells`"),
             (wrong is None, "" if wrong is None else wrong[1]),
         ))  # fmt: skip
-        return cls(on, np.array(list(cells), dtype=np.int64), sums)
+        made = cls(on, np.array(list(cells), dtype=np.int64), sums)
+        documents.every([(names == made._columns(), "must have no `columns` that follow from others")])
+        return made
 
 
 _NEEDED = {

@@ -349,7 +349,7 @@ class Table:
                     documents.refuse(wrong[1])
             if bins is not None:
                 ends = bin_keys(bins)
-                if len(keys) != len(ends) or any(key != _written(end) for key, end in zip(keys, ends, strict=True)):
+                if len(keys) != len(ends) or not all(map(_is_bin, keys, ends)):
                     documents.refuse("must be the bins, one after the other")
                 keys = ends
             documents.distinct(keys)
@@ -410,9 +410,9 @@ def _label(key: Hashable) -> str:
     return str(int(key)) if isinstance(key, float) and whole else str(key)
 
 
-def _written(ends: tuple[float, float]) -> Hashable:
-    """Return the ends of a bin as they are read as a key."""
-    return documents.key(documents.plain(ends))
+def _is_bin(key: Hashable, ends: tuple[float, float]) -> bool:
+    """Tell whether a key that was read is that of a bin."""
+    return key == documents.key(documents.plain(ends)) and not any(isinstance(end, bool) for end in key)
 
 
 _FIELDS: dict[str, Any] = {

@@ -353,6 +353,9 @@ def _unfitting_spectrum(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "spectrum", f"must be of rows {'with' if tally.weighted else 'without'} weights"
     if isinstance(spectrum, Nodes) and spectrum.surprises > tally.n:
         yield "spectrum", f"must not have more surprises than the {tally.n} rows"
+    told = spectrum.sums[2, 2] if isinstance(spectrum, Nodes) else math.nan
+    if not (math.isnan(told) or _near(told, tally.summary.sum_varentropy, 1e-6 * tally.n)):
+        yield "spectrum", "must have the varentropy of `summary` at the inverse temperature 1"
     for name, cells in (("spectrum", spectrum), ("top", top)):
         rows = cells.moments[..., 0].sum() if isinstance(cells, Cells | WeightedCells) else 0.0
         if not rows <= (tally.n if name == "top" else most) * (1.0 + 1e-9):

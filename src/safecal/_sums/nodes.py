@@ -55,7 +55,9 @@ class Nodes:
         if not isinstance(other, Nodes):
             return NotImplemented
         heaviest = max(self.heaviest, other.heaviest)
-        return type(self)(self.sums + other.sums, self.surprises + other.surprises, self.classes, heaviest)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = self.sums + other.sums
+        return type(self)(sums, self.surprises + other.surprises, self.classes, heaviest)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nodes):
@@ -77,7 +79,10 @@ class Nodes:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         found = documents.read("nodes", document, _FIELDS)
-        return cls(np.array(found.pop("sums"), dtype=np.float64), **found)
+        sums = np.array(found.pop("sums"), dtype=np.float64)
+        if found["classes"] and ((sums[:, [0, 2, 4]] < 0.0).any() or (sums[:, 1] > 0.0).any()):
+            documents.refuse("must have sums that fall, and ever more slowly, as classes have them")
+        return cls(sums, **found)
 
 
 _FIELDS: dict[str, Any] = {

@@ -78,7 +78,7 @@ class SqlStore(Store):
         self.settings = self._settings(found[0][0])
 
     def _settings(self, content: Any) -> dict[str, Any]:
-        return self._read("safecal_state", "settings", content, documents.mapping_of(lambda value: value))
+        return self._read("safecal_state", "settings", content, documents.mapping_of(_setting))
 
     def monitor(self) -> Monitor:
         with self._transaction():
@@ -258,6 +258,13 @@ class SqlStore(Store):
 
 def _text(content: Any) -> str:
     return json.dumps(content, allow_nan=False)
+
+
+def _setting(value: Any) -> Any:
+    """Read a setting: nothing, a word, a number, yes or no, or the names of columns."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    return documents.list_of(documents.text)(value) if isinstance(value, list) else documents.read_number(value)
 
 
 def _moment(value: Any) -> str:
