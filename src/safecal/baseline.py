@@ -128,6 +128,7 @@ class Baseline:
     level: float
 
     @classmethod
+    @np.errstate(all="ignore")
     def of(cls, now: Evaluation, before: Evaluation) -> Self:
         """Compare two evaluations.
 

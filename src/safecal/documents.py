@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import resources
 from typing import Any, NoReturn, TypeVar
 
 from .errors import DocumentError, SafecalError
@@ -41,6 +42,7 @@ __all__ = [
     "read_number",
     "record",
     "refuse",
+    "schema",
     "text",
     "version_of",
     "words",
@@ -416,7 +418,16 @@ def every(checks: Iterable[tuple[bool, str]]) -> None:
             refuse(rule)
 
 
-# Text
+# Schemas and text
+
+
+def schema(*names: str) -> dict[str, Any]:
+    """Return a schema that ships with the package; those that are named after it hold what it shares with them."""
+    folder = resources.files("safecal").joinpath("schemas")
+    found = [json.loads(folder.joinpath(f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    whole: dict[str, Any] = found[0]
+    whole["$defs"] = {name: part for one in reversed(found) for name, part in one["$defs"].items()}
+    return whole
 
 
 def parsed(content: str | bytes) -> Any:

@@ -1,11 +1,9 @@
 """Everything about one set of predictions, and what follows from it."""
 
-import json
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from typing import Any, Self, Unpack, final
 
 import numpy as np
@@ -257,6 +255,7 @@ class Evaluation:
         """Bounds on ECD and on the temperature, at any level."""
         return Bounds(self.tally)
 
+    @np.errstate(all="ignore")
     def confidence_interval(self, level: float) -> Interval:
         """Return ECD with its confidence interval at another level.
 
@@ -272,6 +271,7 @@ class Evaluation:
         """
         return self.bounds.interval(fraction(level, "level"))
 
+    @np.errstate(all="ignore")
     def judge(self, **limits: Unpack[LimitOptions]) -> Verdict:
         """Decide by other limits, from the same sums.
 
@@ -303,6 +303,7 @@ class Evaluation:
             limits=new,
         )
 
+    @np.errstate(all="ignore")
     def group_verdict(self, key: Hashable) -> GroupVerdict:
         """Judge one group, by bounds that hold together with those of all other groups.
 
@@ -520,9 +521,7 @@ class Evaluation:
         dict
             A schema of draft 2020-12.
         """
-        text = resources.files("safecal").joinpath("schemas", "evaluation-2.json").read_text(encoding="utf-8")
-        schema: dict[str, Any] = json.loads(text)
-        return schema
+        return documents.schema("evaluation-2")
 
 
 _PARTS: dict[str, Any] = {

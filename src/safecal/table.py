@@ -410,9 +410,9 @@ def _label(key: Hashable) -> str:
     return str(int(key)) if isinstance(key, float) and whole else str(key)
 
 
-def _is_bin(key: Hashable, ends: tuple[float, float]) -> bool:
+def _is_bin(key: Any, ends: tuple[float, float]) -> bool:
     """Tell whether a key that was read is that of a bin."""
-    return key == documents.key(documents.plain(ends)) and not any(isinstance(end, bool) for end in key)
+    return bool(key == documents.key(documents.plain(ends))) and not any(isinstance(end, bool) for end in key)
 
 
 _FIELDS: dict[str, Any] = {

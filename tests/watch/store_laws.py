@@ -191,9 +191,8 @@ def damaged_rows(opener: Opener) -> None:
         with _open(opener) as store:
             store.request("north")
         kept = exchange(opener, table, column, text)
-        with pytest.raises(FileError, match=message) as caught, _open(opener) as store:
-            store.grant()
-            store.history()
+        with pytest.raises(FileError, match=message) as caught:
+            _ask(opener)
         assert " is damaged: " in str(caught.value)
         assert "of the model 'model'" in str(caught.value)
         assert "Hint: restore the store from a copy" in str(caught.value)
@@ -201,6 +200,12 @@ def damaged_rows(opener: Opener) -> None:
     with _open(opener) as store:
         assert set(store.grant()) == {"north"}
         assert len(store.history().points) == 1
+
+
+def _ask(opener: Opener) -> None:
+    with _open(opener) as store:
+        store.grant()
+        store.history()
 
 
 def exchange(opener: Opener, table: str, column: str, text: Any) -> Any:

@@ -97,7 +97,8 @@ class Clusters:
         sums = documents.list_of(documents.list_of(documents.numbers, COLUMNS, COLUMNS), 1)
         sharp = documents.list_of(documents.list_of(documents.numbers, len(RARE), len(RARE)), len(NEAR), len(NEAR))
         found = documents.read("clusters", document, {"sums": sums, "sharp": documents.optional(sharp)})
-        made = cls(None, *(None if x is None else np.array(x, dtype=np.float64) for x in found.values()))
+        rare = None if found["sharp"] is None else np.array(found["sharp"], dtype=np.float64)
+        made = cls(None, np.array(found["sums"], dtype=np.float64), rare)
         for name in ("n", "weight", "weight2", "variance", "deviation", "square"):
             if not (made.column(name) >= 0.0).all():
                 documents.refuse(f"must have sums of `{name}` of at least 0")

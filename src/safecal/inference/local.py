@@ -310,7 +310,12 @@ class Local:
                 not local.class_names or not (labels >= len(local.class_names)).any(),
                 "must have a name in `class_names` for every `label` of its ranges",
             ),
-            (not (local.column("low") > local.column("high")).any(), "must have ranges from `low` to `high`"),
+            (
+                not (local.column("low") > local.column("high")).any()
+                and not (local.column("low") < 0.0).any()
+                and (local.on == "spread" or not (local.column("high") > 1.0).any()),
+                "must have ranges from `low` to `high`, of what they are `on`",
+            ),
             (
                 not (local.column("ecd_low") > local.column("ecd_high")).any(),
                 "must have ranges whose `ecd_low` is not above their `ecd_high`",
@@ -325,7 +330,7 @@ def _label(value: Any) -> float:
 
 
 _share = documents.between(0.0, 1.000001, missing=True)
-_RANGE: dict[str, Any] = dict.fromkeys(_NUMBERS, documents.numbers)
+_RANGE: dict[str, Any] = dict.fromkeys(_NUMBERS, documents.between(infinite=True))
 _RANGE |= {"label": _label, "n": documents.between(0.0), **dict.fromkeys(("share", "predicted", "observed"), _share)}
 _RANGE["dimensions"] = documents.between(1.0, infinite=True)
 _FIELDS: dict[str, Any] = {

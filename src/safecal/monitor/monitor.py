@@ -540,6 +540,17 @@ class Monitor:
         found._check(groups, given)
         return found
 
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of the documents that `to_dict` writes; ``$defs`` has that of an alarm, too.
+
+        Returns
+        -------
+        dict
+            A schema of draft 2020-12.
+        """
+        return documents.schema("monitor-1", "evaluation-2")
+
     def _check(self, groups: list[tuple[Hashable, Stream]], given: Windows) -> None:
         """Refuse a state whose parts are not of the same rows."""
         n, windows = self.summary.n, self._windows

@@ -110,9 +110,8 @@ class Process:
         shifts = documents.list_of(logs, 0, len(SHIFTS))
         found = documents.read("process", document, fields, {"up": shifts, "down": shifts})
         # Rows were compared with thresholds that left nothing of alpha for shifts: so it goes on without them.
-        made = cls(
-            **{name: tuple(x) if isinstance(x, list) else x for name, x in ({"up": [], "down": []} | found).items()}
-        )
+        logs_of = [tuple(found.get(part, ())) for part in _PARTS.values()]
+        made = cls(found["n"], found["n_impossible"], *logs_of)
         documents.every((
             (made.n_impossible <= made.n, "must not have more impossible rows than rows"),
             (len(made.up) == len(made.down), "must look at as many shifts `up` as `down`"),

@@ -71,7 +71,7 @@ class FittedTemperature:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        beta = documents.between(0.0, inside=True)
+        beta = documents.between(1e-300, 1e300)  # below 0 it would turn every prediction round
         return cls(**documents.record({"beta": beta, "interval": Interval.from_dict, "n": documents.count(1)})(content))
 
 

@@ -78,7 +78,7 @@ class SqlStore(Store):
         self.settings = self._settings(found[0][0])
 
     def _settings(self, content: Any) -> dict[str, Any]:
-        return self._read("safecal_state", "settings", content, documents.mapping_of(_setting))
+        return dict(self._read("safecal_state", "settings", content, documents.mapping_of(_setting)))
 
     def monitor(self) -> Monitor:
         with self._transaction():
@@ -247,7 +247,7 @@ class SqlStore(Store):
         words = "SELECT number, document FROM safecal_points WHERE model = ? ORDER BY number DESC LIMIT 1"
         with self._transaction():
             found = self._rows(words, (self.model,))
-        return self._read("safecal_points", *found[0], _read_point) if found else None
+        return self._read("safecal_points", found[0][0], found[0][1], _read_point) if found else None
 
     def history(self) -> History:
         with self._transaction():
