@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from .._checks.message import show
 from ..errors import FormError
 from .sources import Source
 
@@ -107,5 +108,5 @@ def _unclear(source: Source, options: argparse.Namespace, what: str, found: Sequ
 
 
 def _listed(source: Source) -> str:
-    shown = ", ".join(map(repr, source.columns[:20]))
+    shown = ", ".join(map(show, source.columns[:20]))
     return shown if len(source.columns) <= 20 else f"{shown} and {len(source.columns) - 20} more"

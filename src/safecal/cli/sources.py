@@ -81,6 +81,9 @@ class _FrameSource(Source):
             return pl.scan_parquet(self.path, glob=False) if self.kind == "parquet" else pl.scan_ipc(self.path)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Columns]:
+        twice = [name for name in columns if self.kind in ("csv", "tsv") and f"{name}_duplicated_0" in self.columns]
+        if twice:  # as Polars calls the second
+            raise FileError(f"{self.name} has more than one column named {twice[0]!r}; rename the others.")
         with _clear(self.name):
             for frame in self._frame.select(list(dict.fromkeys(columns))).collect_batches(chunk_size=BATCH):
                 for part in frame.iter_slices(BATCH):
@@ -110,6 +113,9 @@ class _ArchiveSource(Source):
             if type(error).__name__ != "BadZipFile":
                 raise
             raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
+        odd = [key for key, array in self.arrays.items() if not isinstance(array, np.ndarray)]
+        if odd:
+            raise FileError(f"{name} must hold arrays; {odd[0]!r} is none, and nothing is unpickled.")
         lengths = {len(array) for array in self.arrays.values() if array.ndim}
         if len(lengths) != 1 or any(array.ndim == 0 for array in self.arrays.values()):
             shapes = ", ".join(f"{key} {array.shape}" for key, array in self.arrays.items())
