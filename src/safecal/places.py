@@ -162,9 +162,17 @@ class Place:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        return cls(
-            **documents.read("place", document, _FIELDS, {"temperature": documents.optional(Interval.from_dict)})
-        )
+        later = {"temperature": documents.optional(Interval.from_dict)}
+        found = cls(**documents.read("place", document, _FIELDS, later))
+        unknown = {name: math.isnan(getattr(found, name)) for name in _NUMBERS}
+        ends = unknown["low"] or unknown["high"]
+        documents.every((
+            (unknown["predicted"] == unknown["observed"], "must have both `predicted` and `observed`, or none"),
+            (unknown["seen"] == unknown["announced"], "must have both `seen` and `announced`, or none"),
+            (found.by != "mistakes" or not unknown["seen"], "must have the mistakes that it is `by`"),
+            (found.type == "group" or not (ends or found.low > found.high), "must have the ends of its range"),
+        ))  # fmt: skip
+        return found
 
 
 _share = documents.between(0.0, 1.000001, missing=True)
