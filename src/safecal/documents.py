@@ -29,7 +29,6 @@ __all__ = [
     "every",
     "flag",
     "key",
-    "key_of",
     "list_of",
     "mapping_of",
     "number",
@@ -386,13 +385,13 @@ def by_number(reader: Reader[T], size: int) -> Reader[dict[int, T]]:
 
 def key(value: Any) -> Hashable:
     """Read the key of a group: text, a number, true or false, null, or a list of such, which is a tuple."""
-    return key_of(value)
+    return _key_of(value)
 
 
-def key_of(value: Any, deep: int = _DEEP) -> Hashable:
+def _key_of(value: Any, deep: int = _DEEP) -> Hashable:
     """Read a key with so many lists inside each other, at most."""
     if isinstance(value, list) and deep:
-        return tuple(key_of(item, deep - 1) for item in value)
+        return tuple(_key_of(item, deep - 1) for item in value)
     if value is None or isinstance(value, str | bool) or (isinstance(value, int | float) and _shows(value)):
         return value
     refuse("must be text, a number, true, false, null, or a list of such", value)
