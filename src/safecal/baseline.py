@@ -87,11 +87,16 @@ class Change:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("change", document, cls.__slots__)
-        before, now, margin = (
-            math.nan if content[name] is None else float(content[name]) for name in ("before", "now", "margin")
-        )
-        return cls(content["name"], before, now, Interval.from_dict(content["change"]), margin, bool(content["factor"]))
+        fields: dict[str, Any] = dict.fromkeys(("before", "now", "margin"), documents.numbers)
+        fields |= {"name": documents.text, "change": Interval.from_dict, "factor": documents.flag}
+        found = documents.read("change", document, fields, {"decision": _DECISION})
+        decision = found.pop("decision", None)
+        change = cls(**found)
+        documents.every([(decision in (None, change.decision), f"must have the `decision` {change.decision}")])
+        return change
+
+
+_DECISION = documents.choice(WORSE, NOT_WORSE, UNCLEAR)
 
 
 @final
@@ -125,6 +130,7 @@ class Baseline:
     level: float
 
     @classmethod
+    @np.errstate(all="ignore")
     def of(cls, now: Evaluation, before: Evaluation) -> Self:
         """Compare two evaluations.
 
@@ -194,8 +200,12 @@ class Baseline:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("baseline", document, ("changes", "level"))
-        return cls(tuple(Change.from_dict(change) for change in content["changes"]), float(content["level"]))
+        fields = {"changes": documents.list_of(Change.from_dict, 1), "level": documents.LEVEL}
+        found = documents.read("baseline", document, fields, {"decision": _DECISION, "reason": documents.words})
+        baseline = cls(tuple(found["changes"]), found["level"])
+        decision = found.get("decision", baseline.decision)
+        documents.every([(decision == baseline.decision, f"must have the `decision` {baseline.decision}")])
+        return baseline
 
 
 def _same_kind(now: Tally, before: Tally) -> None:

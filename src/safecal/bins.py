@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self, final
 
 import numpy as np
@@ -154,4 +155,17 @@ class Bins:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        return cls(tuple(float(edge) for edge in documents.body("bins", document, ("edges",))["edges"]))
+        edges = documents.read("bins", document, {"edges": _edges})["edges"]
+        return cls(tuple(edges))
+
+
+_numbers = documents.list_of(documents.between(infinite=True), 2)
+
+
+def _edges(value: Any) -> list[float]:
+    """Read edges that increase; the last bin may be one point."""
+    found = _numbers(value)
+    for place, (low, high) in enumerate(pairwise(found)):
+        if not (low < high or (low == high and place == len(found) - 2)):
+            documents.refuse(f"must increase; {low:.6g} stands before {high:.6g}")
+    return found

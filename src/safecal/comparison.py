@@ -77,9 +77,9 @@ class Difference:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("difference", document, ("a", "b", "statistic", "p_value", "interval"))
-        a, b, statistic = (float(content[name]) for name in ("a", "b", "statistic"))
-        return cls(a, b, Interval.from_dict(content["interval"]), statistic, content["p_value"])
+        fields: dict[str, Any] = dict.fromkeys(("a", "b", "statistic"), documents.numbers)
+        fields |= {"interval": Interval.from_dict, "p_value": documents.between(0.0, 1.0)}
+        return cls(**documents.read("difference", document, fields))
 
 
 @final
@@ -206,11 +206,15 @@ class Comparison:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote; the verdict is read off the differences anew."""
-        content = documents.body("comparison", document, (*_COUNTS, *_METRICS))
-        values: dict[str, Any] = {name: content[name] for name in _COUNTS}
-        for name in _METRICS:
-            values[name] = None if content[name] is None else Difference.from_dict(content[name])
-        return cls(**values)
+        fields: dict[str, Any] = {name: documents.count() for name in _COUNTS}
+        fields |= {"n": documents.count(1), "clusters": documents.optional(documents.count(1))}
+        fields |= {name: documents.optional(Difference.from_dict) for name in _METRICS}
+        fields["ecd"] = Difference.from_dict
+        found = documents.read("comparison", document, fields, {"verdict": documents.words})
+        found.pop("verdict", None)
+        most = max(found["n_impossible_a"], found["n_impossible_b"], found["clusters"] or 0)
+        documents.every([(most <= found["n"], "must have no more impossible rows, and no more clusters, than rows")])
+        return cls(**found)
 
 
 @final

@@ -243,15 +243,24 @@ class Consistency:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("consistency", document, cls.__slots__)
-        return cls(
-            content["quantity"],
-            Evaluation.from_dict(content["evaluation"]),
-            Table.from_dict(content["steps"]),
-            Table.from_dict(content["runs"]),
-            tuple(float(value) for value in content["step_medians"]),
-            content["expected"],
-        )
+        fields = {
+            "quantity": documents.choice("NEES", "NIS"),
+            "evaluation": Evaluation.from_dict,
+            "steps": Table.from_dict,
+            "runs": Table.from_dict,
+            "step_medians": documents.list_of(documents.numbers),
+            "expected": documents.count(1),
+        }
+        found = documents.read("consistency", document, fields)
+        found["step_medians"] = tuple(found["step_medians"])
+        n, tables = found["evaluation"].n, (found["steps"], found["runs"])
+        documents.every((
+            (len(found["step_medians"]) == len(found["steps"]), "must have a median for each of its `steps`"),
+            (found["expected"] >= n, "must have been `expected` to hold at least the rows that it holds"),
+            (all(table.total.n == n for table in tables), "must have as many rows in `steps` and `runs` as in all"),
+            (all(bool((table.n > 0).all()) for table in tables), "must have rows in each of its `steps` and `runs`"),
+        ))  # fmt: skip
+        return cls(**found)
 
 
 def _quantile(s: Summary, probability: float) -> float:

@@ -76,8 +76,8 @@ class Diagnosis:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("diagnosis", document, cls.__slots__)
-        return cls(**{name: str(content[name]) for name in cls.__slots__})
+        fields = {"cause": documents.choice(*CAUSES), "evidence": documents.words, "remedy": documents.words}
+        return cls(**documents.read("diagnosis", document, fields))
 
 
 def diagnose(

@@ -142,7 +142,21 @@ class UnavailableError(SafecalError):
 
 
 class DocumentError(SafecalError):
-    """A JSON document is not one that safecal wrote, or is of another version."""
+    """A JSON document is not one that safecal wrote, or is of another version.
+
+    Attributes
+    ----------
+    path : str
+        The field that is wrong: ``"tally.summary.n"``; empty where it is the document itself.
+    rule : str
+        What is wrong with it.
+    hint : str or None
+        What to do about it.
+    """
+
+    path: str = ""
+    rule: str = ""
+    hint: str | None = None
 
 
 class FileError(SafecalError, OSError):

@@ -1,11 +1,9 @@
 """Everything about one set of predictions, and what follows from it."""
 
-import json
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from typing import Any, Self, Unpack, final
 
 import numpy as np
@@ -258,6 +256,7 @@ class Evaluation:
         """Bounds on ECD and on the temperature, at any level."""
         return Bounds(self.tally)
 
+    @np.errstate(all="ignore")
     def confidence_interval(self, level: float) -> Interval:
         """Return ECD with its confidence interval at another level.
 
@@ -273,6 +272,7 @@ class Evaluation:
         """
         return self.bounds.interval(fraction(level, "level"))
 
+    @np.errstate(all="ignore")
     def judge(self, **limits: Unpack[LimitOptions]) -> Verdict:
         """Decide by other limits, from the same sums.
 
@@ -304,6 +304,7 @@ class Evaluation:
             limits=new,
         )
 
+    @np.errstate(all="ignore")
     def group_verdict(self, key: Hashable) -> GroupVerdict:
         """Judge one group, by bounds that hold together with those of all other groups.
 
@@ -459,11 +460,10 @@ class Evaluation:
         dict
             It follows `json_schema`. An infinite metric is written as ``"inf"``, an absent one as None.
         """
-        names = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias")
         content: dict[str, Any] = {
             "family": self.family,
             "n": self.n,
-            "metrics": {name: documents.number(getattr(self, name)) for name in names},
+            "metrics": {name: documents.number(getattr(self, name)) for name in _METRICS},
             "limits": self.limits.to_dict(),
         }
         for name in _PARTS:
@@ -473,6 +473,7 @@ class Evaluation:
         return documents.document("evaluation", content)
 
     @classmethod
+    @np.errstate(all="ignore")
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote; metrics are computed anew from the sums.
 
@@ -486,18 +487,42 @@ class Evaluation:
         Evaluation
             Equal to the one that was written. The names of clusters are not written.
         """
-        content = documents.body("evaluation", document, ("limits", "cox", *_PARTS))
-        parts: dict[str, Any] = {
-            name: None if content[name] is None else kind.from_dict(content[name]) for name, kind in _PARTS.items()
-        }
-        drawn, tested = parts.pop("reliability"), parts.pop("test")
-        tally: Tally = parts["tally"]
-        return cls(
-            limits=Limits.from_dict(content["limits"]),
-            **parts,
-            drawn=None if tells_reliability(tally) else drawn,
-            tested=None if tested == tally_test(tally, law_of(tally)) else tested,
+        found = documents.read("evaluation", document, _FIELDS, _DERIVED)
+        derived = {name: found.pop(name) for name in _DERIVED if name in found}
+        told = {name: found.pop(name) for name in ("reliability", "test", "cox")}
+        tally: Tally = found["tally"]
+        with documents.at("tally"):
+            law = Bounds(tally).law
+        tested = told["test"]
+        evaluation = cls(
+            **found,
+            drawn=None if tells_reliability(tally) else told["reliability"],
+            tested=None if tested == tally_test(tally, law) else tested,
         )
+        evaluation._found.update(told)  # what was written need not be found again
+        evaluation._check(derived)
+        return evaluation
+
+    def _check(self, derived: Mapping[str, Any]) -> None:
+        """Refuse parts that are not of one evaluation, and numbers that its sums do not give."""
+        v, own = self.verdict, {"family": self.family, "n": self.n}
+        parts = {
+            "limits": self.limits,
+            "ecd": self.interval,
+            "temperature": self.temperature,
+            "mistakes": self.mistakes,
+        }
+        documents.every((
+            *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
+            (v.n_impossible == self.summary.n_impossible, "must have the same `n_impossible` in its `verdict`"),
+            (_same(self.interval.value, self.ecd), "must have the ECD of its sums in its `interval`"),
+            (self.interval.level == self.limits.level, "must have the `level` of its limits in its `interval`"),
+            *((derived.get(name, mine) == mine, f"must have the `{name}` of its tally") for name, mine in own.items()),
+        ))  # fmt: skip
+        with documents.at("metrics"):
+            for name, value in derived.get("metrics", {}).items():
+                if name not in _METRICS or not _same(value, getattr(self, name)):
+                    documents.refuse(f"must be what the sums give; `{name}` is not")
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -508,18 +533,38 @@ class Evaluation:
         dict
             A schema of draft 2020-12.
         """
-        text = resources.files("safecal").joinpath("schemas", "evaluation-2.json").read_text(encoding="utf-8")
-        schema: dict[str, Any] = json.loads(text)
-        return schema
+        return documents.schema("evaluation-2")
 
 
 _PARTS: dict[str, Any] = {
-    "verdict": Verdict,
-    "test": TestResult,
-    "interval": Interval,
-    "temperature": Interval,
-    "mistakes": Mistakes,
-    "local": Local,
-    "reliability": Reliability,
-    "tally": Tally,
+    "verdict": Verdict.from_dict,
+    "test": TestResult.from_dict,
+    "interval": Interval.from_dict,
+    "temperature": Interval.from_dict,
+    "mistakes": documents.optional(Mistakes.from_dict),
+    "local": Local.from_dict,
+    "reliability": documents.optional(Reliability.from_dict),
+    "tally": Tally.from_dict,
 }
+_METRICS = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias")
+_FIELDS: dict[str, Any] = {"limits": Limits.from_dict, "cox": documents.optional(Cox.from_dict), **_PARTS}
+
+
+def _aside(value: Any) -> None:
+    """Pass over what the command line adds beside an evaluation: how it compares with an earlier one."""
+    if not isinstance(value, Mapping) or value.get("kind") != "safecal.baseline":
+        documents.refuse("must be a safecal.baseline document", value)
+
+
+_DERIVED: dict[str, Any] = {
+    "family": documents.text,
+    "n": documents.count(1),
+    "metrics": documents.mapping_of(documents.numbers),
+    "baseline": _aside,
+}
+
+
+def _same(found: float, wanted: float) -> bool:
+    """Compare a number that was written with the one that is found, on another machine perhaps."""
+    both = found == wanted or (math.isnan(found) and math.isnan(wanted))
+    return both or (math.isfinite(wanted) and abs(found - wanted) <= 1e-6 * abs(wanted) + 1e-9)

@@ -277,9 +277,13 @@ class TooSmall:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("too_small", document, ("count", "groups"))
-        groups = content["groups"]
-        return cls(content["count"], tuple(g["name"] for g in groups), tuple(g["rows"] for g in groups))
+        group = documents.record({"name": documents.text, "rows": documents.count(1)})
+        fields = {"count": documents.count(), "groups": documents.list_of(group, 0, _LISTED)}
+        found = documents.read("too_small", document, fields)
+        groups = found["groups"]
+        if len(groups) != min(found["count"], _LISTED):
+            documents.refuse(f"must name as many groups as `count` says, up to {_LISTED}; got {len(groups)}")
+        return cls(found["count"], tuple(g["name"] for g in groups), tuple(g["rows"] for g in groups))
 
 
 @final

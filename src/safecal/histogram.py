@@ -96,16 +96,38 @@ class Histogram:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the cells that are not empty, by their number."""
-        cells = {str(k): [c, s] for k, (c, s) in enumerate(zip(self.counts, self.sums, strict=True)) if c > 0.0}
+        cells = {
+            str(k): [c, documents.number(s)]
+            for k, (c, s) in enumerate(zip(self.counts, self.sums, strict=True))
+            if c > 0.0
+        }
         return documents.document("histogram", {"cells": cells})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         counts, sums = [0.0] * CELLS, [0.0] * CELLS
-        for k, (count, total) in documents.body("histogram", document, ("cells",))["cells"].items():
-            counts[int(k)], sums[int(k)] = count, total
+        for k, (count, total) in documents.read("histogram", document, {"cells": _read_cells})["cells"].items():
+            counts[k], sums[k] = count, total
         return cls(tuple(counts), tuple(sums))
+
+
+def _read_cells(value: Any) -> dict[int, list[float]]:
+    """Read weight and weighted excess of cells that are not empty: the mean of each lies in it."""
+    found = documents.by_number(documents.list_of(documents.between(infinite=True), 2, 2), CELLS)(value)
+    for k, (count, total) in found.items():
+        step = abs(k - SIDE)
+        low, high = (float(_ENDS[step]), float(_ENDS[step + 1])) if step else (0.0, float(_ENDS[1]))
+        mean = (total if k >= SIDE else -total) / count if 0.0 < count < math.inf else math.nan
+        mean = abs(mean) if not step else mean
+        if not low * (1.0 - 1e-6) <= mean <= high * (1.0 + 1e-6):
+            with documents.at(str(k)):
+                documents.refuse("must be a weight above 0, and its excess in this cell")
+    return found
+
+
+# What |excess| lies between in each step away from 0; the last has no end.
+_ENDS = np.append(((np.arange(SIDE + 1, dtype=np.int64) + FIRST) << 49).view(np.float64), math.inf)
 
 
 def _cells(excess: FloatArray) -> IndexArray:

@@ -85,5 +85,7 @@ class Limits:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("limits", document, cls.__slots__)
-        return cls(**{name: float(content[name]) for name in cls.__slots__[:-1]}, rule=content["rule"])
+        limit = documents.between(0.0, inside=True, infinite=True)
+        fields = dict.fromkeys(("threshold", "max_temperature", "max_ratio", "local_threshold"), limit)
+        fields |= dict.fromkeys(("min_share", "level"), documents.LEVEL)
+        return cls(**documents.read("limits", document, {**fields, "rule": documents.choice(*RULES)}))

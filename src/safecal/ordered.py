@@ -12,6 +12,7 @@ from scipy import special
 
 from . import documents
 from ._kernels.order import (
+    BY_CLASS,
     CONFIDENCES,
     SPREADS,
     coarse_confidences,
@@ -22,8 +23,8 @@ from ._kernels.order import (
 )
 from ._sums.cells import Cells, Points, WeightedCells
 from ._types import AnyArray, FloatArray, IndexArray
-from .errors import DocumentError, MergeError
-from .summary import COLUMN, completed
+from .errors import MergeError
+from .summary import COLUMN, OPTIONAL, completed, incoherent
 
 __all__ = ["Order", "Ordered", "order_of_cells"]
 
@@ -114,12 +115,16 @@ class Ordered:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: cells by their number. Columns that equal another are written once."""
-        wanted = [name for name in COLUMN if name not in _FOLLOW or not self._follows(name)]
+        wanted = self._columns()
         rows = self.sums[:, [COLUMN[name] for name in wanted]].tolist()
         cells = {
             str(key): [documents.number(x) for x in row] for key, row in zip(self.keys.tolist(), rows, strict=True)
         }
         return documents.document("ordered", {"on": self.on, "columns": wanted, "cells": cells})
+
+    def _columns(self) -> list[str]:
+        """Return the columns that are written."""
+        return [name for name in COLUMN if name not in _FOLLOW or not self._follows(name)]
 
     def _follows(self, name: str) -> bool:
         """Tell whether a column is what `completed` makes of the others."""
@@ -132,18 +137,42 @@ class Ordered:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("ordered", document, ("on", "columns", "cells"))
-        names, cells = content["columns"], content["cells"]
-        try:
-            keys = np.array(sorted(int(key) for key in cells), dtype=np.int64)
-            rows = [[np.nan if x is None else float(x) for x in cells[str(key)]] for key in keys.tolist()]
-            columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(names)).T
-            sums = completed(dict(zip(names, columns, strict=True)))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold sums by cell; this one is damaged.") from error
-        return cls(str(content["on"]), keys, sums)
+        fields = {
+            "on": documents.choice("confidence", "spread"),
+            "columns": documents.list_of(documents.choice(*COLUMN)),
+            "cells": documents.by_number(documents.list_of(documents.numbers), CONFIDENCES * BY_CLASS),
+        }
+        found = documents.read("ordered", document, fields)
+        on, names, cells = found["on"], found["columns"], dict(sorted(found["cells"].items()))
+        documents.every((
+            (names == [name for name in COLUMN if name in set(names)], "must have `columns` in their order, each once"),
+            (set(names) >= _NEEDED, f"must have the `columns` {', '.join(sorted(_NEEDED))}"),
+            (all(len(row) == len(names) for row in cells.values()), "must have a number for each of its `columns`"),
+            (on == "confidence" or max(cells, default=0) < SPREADS, f"must have cells of spread below {SPREADS}"),
+        ))  # fmt: skip
+        columns = np.array(list(cells.values()), dtype=np.float64).reshape(len(cells), len(names)).T
+        sums = completed(dict(zip(names, columns, strict=True)))
+        missing = np.isnan(sums)
+        wrong = incoherent(sums)
+        documents.every((
+            (bool((sums[:, 0] >= 1.0).all()), "must have rows in each of its `cells`"),
+            (not missing[:, :OPTIONAL].any(), "must have all sums in its `cells`"),
+            (bool((missing.all(axis=0) | ~missing.any(axis=0)).all()), "must have the same sums in all of its `cells`"),
+            (wrong is None, "" if wrong is None else wrong[1]),
+        ))  # fmt: skip
+        made = cls(on, np.array(list(cells), dtype=np.int64), sums)
+        documents.every([(names == made._columns(), "must have no `columns` that follow from others")])
+        return made
 
 
+_NEEDED = {
+    "n",
+    "sum_excess",
+    "sum_excess2_weight2",
+    "sum_excess3_weight3",
+    "sum_varentropy",
+    "sum_third_cumulant_weight3",
+}
 _ZERO = ("n_impossible", "weight_impossible", "sum_numerical_variance_weight2")
 # What a column equals where rows have no weights, or where there is nothing to sum.
 _FOLLOW: dict[str, str | None] = {

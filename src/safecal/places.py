@@ -163,12 +163,34 @@ class Place:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = {"temperature": None, **documents.body("place", document, cls.__slots__[:-1])}
-        content |= {name: math.nan if content[name] is None else float(content[name]) for name in _NUMBERS}
-        content["ecd"] = Interval.from_dict(content["ecd"])
-        if content["temperature"] is not None:  # early documents do not have it
-            content["temperature"] = Interval.from_dict(content["temperature"])
-        return cls(**{name: content[name] for name in cls.__slots__})
+        later = {"temperature": documents.optional(Interval.from_dict)}
+        found = cls(**documents.read("place", document, _FIELDS, later))
+        unknown = {name: math.isnan(getattr(found, name)) for name in _NUMBERS}
+        ends = unknown["low"] or unknown["high"]
+        documents.every((
+            (unknown["predicted"] == unknown["observed"], "must have both `predicted` and `observed`, or none"),
+            (unknown["seen"] == unknown["announced"], "must have both `seen` and `announced`, or none"),
+            (found.by != "mistakes" or not unknown["seen"], "must have the mistakes that it is `by`"),
+            (found.type == "group" or not (ends or found.low > found.high), "must have the ends of its range"),
+        ))  # fmt: skip
+        return found
+
+
+_share = documents.between(0.0, 1.000001, missing=True)
+_some = documents.between(0.0, missing=True)
+_FIELDS: dict[str, Any] = {
+    "type": documents.choice("range", "group"),
+    "name": documents.text,
+    "shown": documents.flag,
+    "by": documents.choice("ecd", "temperature", "mistakes"),
+    "limit": documents.between(0.0, inside=True, infinite=True),
+    "n": documents.count(1),
+    **dict.fromkeys(("share", "predicted", "observed"), _share),
+    "ecd": Interval.from_dict,
+    **dict.fromkeys(("seen", "announced"), _some),
+    "on": documents.choice("probability", "confidence", "spread"),
+    **dict.fromkeys(("low", "high"), documents.numbers),
+}
 
 
 def range_places(local: Local, limits: Limits) -> list[Place]:

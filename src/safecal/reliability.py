@@ -98,9 +98,10 @@ class Reliability:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("reliability", document, (*_NUMBERS, "spiegelhalter"))
-        values: dict[str, Any] = {name: content[name] for name in _NUMBERS}
-        return cls(**values, spiegelhalter=TestResult.from_dict(content["spiegelhalter"]))
+        fields: dict[str, Any] = dict.fromkeys(_NUMBERS, documents.read_number)
+        some = documents.between(0.0)
+        fields |= {"n": documents.count(1), **dict.fromkeys(("ece", "ece_expected", "ece_quantile", "brier"), some)}
+        return cls(**documents.read("reliability", document, {**fields, "spiegelhalter": TestResult.from_dict}))
 
 
 _NUMBERS = tuple(f.name for f in fields(Reliability) if f.name != "spiegelhalter")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -25,9 +25,11 @@ __all__ = [
     "KeySummary",
     "Summary",
     "added_up",
+    "adds_up",
     "as_sums",
     "completed",
     "different_families",
+    "incoherent",
     "read",
     "summaries",
     "summed",
@@ -195,9 +197,11 @@ class Summary:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("summary", document, _NAMES)
-        values: dict[str, Any] = {name: float(x) if isinstance(x := content[name], str) else x for name in _NAMES}
-        return cls(**values)
+        found = cls(**_content(document))
+        wrong = incoherent(as_sums([found]))
+        if wrong is not None:
+            documents.refuse(wrong[1])
+        return found
 
 
 @final
@@ -403,8 +407,84 @@ def written(sums: FloatArray) -> Iterator[dict[str, Any]]:
         yield documents.document("summary", dict(zip(_NAMES, row, strict=True))) if row[0] else Summary().to_dict()
 
 
-def read(found: Iterable[Mapping[str, Any]]) -> FloatArray:
-    """Read documents of summaries into the array that `written` wrote."""
-    contents = (documents.body("summary", document, _NAMES) for document in found)
-    rows = [[math.nan if (x := content[name]) is None else float(x) for name in _NAMES] for content in contents]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(_NAMES))
+_some, _any = documents.between(0.0), documents.read_number
+_power = documents.between(0.0, infinite=True)
+_FIELDS: dict[str, Any] = {name: documents.optional(_some) if k >= OPTIONAL else _any for name, k in COLUMN.items()}
+_FIELDS |= dict.fromkeys(("n", "n_impossible"), documents.count())
+_FIELDS |= dict.fromkeys(("weight", "weight_impossible", "weight2", "weight3"), _some)
+_FIELDS |= dict.fromkeys(("sum_excess2_weight2", "sum_excess2_weight3"), _power)
+_FIELDS |= dict.fromkeys(("sum_varentropy", "sum_varentropy_weight2", "sum_numerical_variance_weight2"), _some)
+_FIELDS |= {"sum_excess3_weight3": documents.between(infinite=True), "sum_entropy": documents.optional(_any)}
+_EMPTY = {name: getattr(Summary(), name) for name in _NAMES}
+
+
+def _content(document: Any) -> dict[str, Any]:
+    found = documents.read("summary", document, _FIELDS)
+    if found["n"] == 0 and found != _EMPTY:
+        documents.refuse("must have no sums where `n` is 0")
+    return found
+
+
+def read(document: Any) -> list[float]:
+    """Read the document of a summary as a row of a `summed` array; rows are then to be checked by `incoherent`."""
+    return [math.nan if x is None else x for x in _content(document).values()]
+
+
+def adds_up(sums: FloatArray, total: Summary) -> str | None:
+    """Tell which sum of a `summed` array is not that of a summary of the same rows; None where all are."""
+    with np.errstate(all="ignore"):
+        wanted, found, size = as_sums([total])[0], sums.sum(axis=0), np.abs(sums).sum(axis=0)
+        square = np.nan_to_num(wanted[COLUMN["sum_excess2_weight2"]])
+        # Sums in nats may cancel, so that rounding is measured by what was added, of which the squares tell.
+        rounding = total.n + total.weight + total.weight3 + math.sqrt(total.n) * math.sqrt(square) + square**1.5
+        near = np.abs(found - wanted) <= 1e-6 * (size + np.abs(wanted)) + 1e-9 * rounding
+    exact = np.arange(len(found)) < 2  # counts
+    same = (found == wanted) | (near & ~exact) | (np.isnan(wanted) & (np.isnan(found) | (found == 0.0)))
+    return None if same.all() else _NAMES[int((~same).argmax())]
+
+
+_CLOSE = 1.0 + 1e-6  # what rounding may do to sums
+
+
+def incoherent(sums: FloatArray) -> tuple[int, str] | None:
+    """Find a row of a `summed` array that no rows have as their sums: its number, and the rule that it breaks."""
+    x = dict(zip(_NAMES, sums.T, strict=True))
+    n, weight = x["n"], x["weight"]
+    with np.errstate(all="ignore"):
+        rows, tiny = n - x["n_impossible"], 1e-140 * weight
+        possible = weight - x["weight_impossible"]
+        square, w2, w3 = x["sum_excess2_weight2"], x["weight2"], x["weight3"]
+        near = 1e-9 * weight
+        bounds = {
+            "`n_impossible` must not exceed `n`": (x["n_impossible"], n),
+            "`weight_impossible` must not exceed `weight`": (x["weight_impossible"], weight * _CLOSE),
+            "`weight_impossible` must be 0 where `n_impossible` is": (
+                x["weight_impossible"],
+                np.where(x["n_impossible"] > 0.0, np.inf, 0.0),
+            ),
+            "`weight2` must be what weights that add up to `weight` can have": (w2, (possible + near) ** 2),
+            "`weight` must be what weights with these squares can have": (possible - near, np.sqrt(rows * w2)),
+            "`weight3` must be what weights with these squares can have": (w3, w2**1.5),
+            "`sum_excess` must be what these squares allow": (abs(x["sum_excess"]), np.sqrt(rows) * np.sqrt(square)),
+            "`sum_excess_weight2` must be what these squares allow": (
+                abs(x["sum_excess_weight2"]),
+                np.sqrt(w2) * np.sqrt(square),
+            ),
+            "`sum_excess_weight3` must be what these squares allow": (
+                abs(x["sum_excess_weight3"]),
+                np.sqrt(w3) * np.sqrt(x["sum_excess2_weight3"]),
+            ),
+            "`sum_excess2_weight3` must be what these weights allow": (x["sum_excess2_weight3"], square * np.sqrt(w2)),
+            "`sum_excess3_weight3` must be what these squares allow": (abs(x["sum_excess3_weight3"]), square**1.5),
+            "`sum_varentropy_weight2` must be what these weights allow": (
+                x["sum_varentropy_weight2"],
+                x["sum_varentropy"] * np.sqrt(w2),
+            ),
+            **{f"`sum_{name}` must not exceed `weight`": (x[f"sum_{name}"], weight) for name in _ALL_ROWS[:-1]},
+            "`sum_brier` must not exceed twice `weight`": (x["sum_brier"], 2.1 * weight),
+        }
+        for rule, (low, high) in bounds.items():
+            bad = low > high * _CLOSE + tiny  # not where a sum is absent, NaN
+            if bad.any():
+                return int(bad.argmax()), f"must add up: {rule}"
+    return None

@@ -14,7 +14,7 @@ from ._checks.message import fail
 from ._sums.keyed import merged
 from ._types import BoolArray, FloatArray, IndexArray
 from .bins import Bins
-from .errors import MergeError, ShapeError, UnavailableError
+from .errors import DocumentError, MergeError, ShapeError, UnavailableError
 from .summary import (
     COLUMN,
     OPTIONAL,
@@ -23,6 +23,7 @@ from .summary import (
     added_up,
     as_sums,
     different_families,
+    incoherent,
     read,
     summaries,
     written,
@@ -365,11 +366,25 @@ class Table:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("table", document, ("name", "rows", "bins", "top_label"))
-        rows = content["rows"]
-        bins = None if content["bins"] is None else Bins.from_dict(content["bins"])
-        keys = bin_keys(bins) if bins is not None else tuple(_key(row["key"]) for row in rows)
-        return cls(content["name"], keys, read(row["summary"] for row in rows), bins, content["top_label"])
+        found = documents.read("table", document, _FIELDS)
+        rows, bins = found["rows"], found["bins"]
+        keys = tuple(row["key"] for row in rows)
+        sums = np.array([row["summary"] for row in rows], dtype=np.float64).reshape(len(rows), len(COLUMN))
+        wrong = incoherent(sums)
+        with documents.at("rows"):
+            if wrong is not None:
+                with documents.at(wrong[0]), documents.at("summary"):
+                    documents.refuse(wrong[1])
+            if bins is not None:
+                ends = bin_keys(bins)
+                if len(keys) != len(ends) or not all(map(_is_bin, keys, ends)):
+                    documents.refuse("must be the bins, one after the other")
+                keys = ends
+            documents.distinct(keys)
+        try:
+            return cls(found["name"], keys, sums, bins, found["top_label"])
+        except MergeError as error:
+            raise DocumentError(f"`rows` must be of one family: {error}") from error
 
     def intervals(self, level: float = 0.95) -> tuple[Interval, ...]:
         """Return ECD with its interval for each key, from its sums, so wide that all hold together.
@@ -469,8 +484,17 @@ def _label(key: Hashable) -> str:
     return str(int(key)) if isinstance(key, float) and whole else str(key)
 
 
-def _key(value: Any) -> Hashable:
-    return tuple(_key(v) for v in value) if isinstance(value, list) else value
+def _is_bin(key: Any, ends: tuple[float, float]) -> bool:
+    """Tell whether a key that was read is that of a bin."""
+    return bool(key == documents.key(documents.plain(ends))) and not any(isinstance(end, bool) for end in key)
+
+
+_FIELDS: dict[str, Any] = {
+    "name": documents.text,
+    "rows": documents.list_of(documents.record({"key": documents.key, "summary": read})),
+    "bins": documents.optional(Bins.from_dict),
+    "top_label": documents.flag,
+}
 
 
 def bin_keys(bins: Bins) -> tuple[tuple[float, float], ...]:

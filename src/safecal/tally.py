@@ -1,7 +1,7 @@
 """All sums of one evaluation: what every door fills, and all that a verdict is made of. Tallies merge with ``+``."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, final
 
@@ -26,7 +26,7 @@ from .families.predictions import Predictions, possible_weight
 from .histogram import Histogram, counted, of_points
 from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
-from .summary import COLUMN, Summary, added_up, summed
+from .summary import COLUMN, Summary, added_up, adds_up, summed
 from .table import Table
 from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring, quick_part
 
@@ -309,17 +309,61 @@ class Tally:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("tally", document, (*_PLAIN, "most_entropy", "least_excess", "class_names", *_PARTS))
-        values: dict[str, Any] = {
-            name: content[name] for name in ("family", "dimension", "weighted", "n_certain", "decimals")
-        }
-        values |= {name: float(content[name]) for name in ("most_entropy", "least_excess")}
-        for name, read in _PARTS.items():
-            values[name] = None if content[name] is None else read(content[name])
-        if content.get("group_nodes") is not None:  # early documents do not have them
-            values["group_nodes"] = NodeTable.from_dict(content["group_nodes"])
-        values["class_names"] = tuple(map(str, content["class_names"]))
-        return cls(**values)
+        found = documents.read("tally", document, _FIELDS, {"group_nodes": documents.optional(NodeTable.from_dict)})
+        tally = cls(**found | {"class_names": tuple(found["class_names"])})
+        for name, rule in _unfitting(tally):
+            with documents.at(name):
+                documents.refuse(rule)
+        return tally
+
+
+def _unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
+    """Find parts that are not of the same rows, and say what they must be."""
+    s, n = tally.summary, tally.n
+    if not tally.weighted and s.weight != n:
+        yield "summary", f"must have the `weight` {n}, as many as it has rows, where rows have no weights"
+    if tally.n_certain > n:
+        yield "n_certain", f"must not exceed the {n} rows"
+    tables = {"bins": tally.bins, "groups": tally.groups, "ordered": tally.ordered}
+    for name, table in tables.items():
+        wrong = None if table is None else adds_up(table.sums, s)
+        if wrong is not None:
+            yield name, f"must add up to `summary`; `{wrong}` does not"
+    for name, table in (("bins", tally.bins), ("groups", tally.groups)):
+        if table is not None and (table.bins is None) != (name == "groups"):
+            yield name, f"must {'have bins' if name == 'bins' else 'have no bins'}"
+    yield from _unfitting_spectrum(tally)
+    if tally.clusters is not None and not _near(tally.clusters.column("n").sum(), n):
+        yield "clusters", f"must have {n} rows in all"
+    if tally.clusters is not None and not _near(tally.clusters.column("weight").sum(), s.weight):
+        yield "clusters", f"must have the weight {s.weight:.6g} in all"
+    if tally.spread is not None and not _near(sum(tally.spread.counts), s.weight - s.weight_impossible, s.weight):
+        yield "spread", "must have the weight of all possible rows"
+    nodes, groups = tally.group_nodes, tally.groups
+    if nodes is not None and (groups is None or nodes.keys != groups.keys or nodes.weighted != tally.weighted):
+        yield "group_nodes", "must have the keys of `groups`, in their order, and weights where rows have them"
+    if tally.axes is not None and len(tally.axes.sums) != tally.dimension:
+        yield "axes", f"must have {tally.dimension} axes, as many as `dimension` says"
+
+
+def _unfitting_spectrum(tally: Tally) -> Iterator[tuple[str, str]]:
+    spectrum, top = tally.spectrum, tally.top
+    most = tally.n - tally.summary.n_impossible
+    if isinstance(spectrum, Cells if tally.weighted else WeightedCells):
+        yield "spectrum", f"must be of rows {'with' if tally.weighted else 'without'} weights"
+    if isinstance(spectrum, Nodes) and spectrum.surprises > tally.n:
+        yield "spectrum", f"must not have more surprises than the {tally.n} rows"
+    told = spectrum.sums[2, 2] if isinstance(spectrum, Nodes) else math.nan
+    if not (math.isnan(told) or _near(told, tally.summary.sum_varentropy, 1e-6 * tally.n)):
+        yield "spectrum", "must have the varentropy of `summary` at the inverse temperature 1"
+    for name, cells in (("spectrum", spectrum), ("top", top)):
+        rows = cells.moments[..., 0].sum() if isinstance(cells, Cells | WeightedCells) else 0.0
+        if not rows <= (tally.n if name == "top" else most) * (1.0 + 1e-9):
+            yield name, f"must not have more rows in its cells than the {most} that are possible"
+
+
+def _near(found: float, wanted: float, size: float = 0.0) -> bool:
+    return bool(abs(found - wanted) <= 1e-6 * (abs(wanted) + size))
 
 
 def _read_spectrum(document: Any) -> Spectrum:
@@ -330,14 +374,25 @@ def _read_spectrum(document: Any) -> Spectrum:
 _PLAIN = ("family", "dimension", "weighted", "n_certain", "decimals")
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "summary": Summary.from_dict,
-    "bins": Table.from_dict,
-    "groups": Table.from_dict,
-    "clusters": Clusters.from_dict,
-    "spectrum": _read_spectrum,
-    "spread": Histogram.from_dict,
-    "ordered": Ordered.from_dict,
-    "top": Cells.from_dict,
-    "axes": Axes.from_dict,
+    "bins": documents.optional(Table.from_dict),
+    "groups": documents.optional(Table.from_dict),
+    "clusters": documents.optional(Clusters.from_dict),
+    "spectrum": documents.optional(_read_spectrum),
+    "spread": documents.optional(Histogram.from_dict),
+    "ordered": documents.optional(Ordered.from_dict),
+    "top": documents.optional(Cells.from_dict),
+    "axes": documents.optional(Axes.from_dict),
+}
+_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "family": documents.text,
+    "dimension": documents.count(1),
+    "most_entropy": documents.between(0.0, inside=True, infinite=True),
+    "least_excess": documents.between(-math.inf, 0.0, infinite=True),
+    "weighted": documents.flag,
+    "n_certain": documents.count(),
+    "decimals": documents.count(),
+    "class_names": documents.list_of(documents.text),
+    **_PARTS,
 }
 
 

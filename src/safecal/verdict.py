@@ -15,7 +15,7 @@ from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
 from .inference.local import Local
 from .inference.mistakes import Mistakes
 from .inference.needed import clusters_needed
-from .inference.results import Interval, direction
+from .inference.results import SIDES, Interval, direction
 from .limits import Limits
 from .places import Place, range_places, worst_first
 from .reasons import Average, average_reason, local_reason, rounded, rows_needed
@@ -171,18 +171,41 @@ class Verdict:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = dict(documents.body("verdict", document, cls.__slots__))
-        content |= {name: Interval.from_dict(content[name]) for name in ("ecd", "temperature")}
-        content |= {name: math.nan if content[name] is None else content[name] for name in _NUMBERS}
-        content["limits"] = Limits.from_dict(content["limits"])
-        content["where"] = tuple(Place.from_dict(place) for place in content["where"])
-        content["too_small"] = TooSmall.from_dict(content["too_small"])
-        if content["mistakes"] is not None:
-            content["mistakes"] = Mistakes.from_dict(content["mistakes"])
-        if content["diagnosis"] is not None:
-            content["diagnosis"] = Diagnosis.from_dict(content["diagnosis"])
-        return cls(**{name: content[name] for name in cls.__slots__})
+        found = cls(**documents.read("verdict", document, _FIELDS))
+        shown, safe = bool(found.shown), found.decision == SAFE
+        documents.every((
+            (not shown or found.decision == UNSAFE, "must have the `decision` UNSAFE where a place is over-confident"),
+            (found.on_average != UNSAFE or found.decision == UNSAFE, "must not be better than it is `on_average`"),
+            (not safe or found.on_average == SAFE, "must not be SAFE where it is not so `on_average`"),
+            (not safe or not found.where, "must not be SAFE where a place is suspected"),
+            (not safe or not found.n_impossible, "must not be SAFE where something impossible happened"),
+        ))  # fmt: skip
+        return found
 
+
+_DECISION = documents.choice(SAFE, UNSAFE, UNDETERMINED)
+_more = documents.optional(documents.count(1))
+_FIELDS: dict[str, Any] = {
+    "decision": _DECISION,
+    "on_average": _DECISION,
+    "reason": documents.words,
+    "where": lambda value: tuple(documents.list_of(Place.from_dict)(value)),
+    "ecd": Interval.from_dict,
+    "temperature": Interval.from_dict,
+    "mistakes": documents.optional(Mistakes.from_dict),
+    "limits": Limits.from_dict,
+    "dimensions": documents.between(1.0, infinite=True),
+    "rows_needed": _more,
+    "clusters_needed": _more,
+    "uninformative": documents.flag,
+    "direction": documents.choice(*SIDES),
+    "worst": documents.optional(documents.text),
+    "n_impossible": documents.count(),
+    "bias": documents.between(-1.000001, 1.000001, missing=True),
+    "worst_share": documents.between(0.0, 1.000001, missing=True),
+    "diagnosis": documents.optional(Diagnosis.from_dict),
+    "too_small": TooSmall.from_dict,
+}
 
 _NUMBERS = ("dimensions", "bias", "worst_share")
 _PLAIN = (

@@ -17,6 +17,7 @@ from safecal.errors import (
     ShapeError,
     UnavailableError,
 )
+from safecal.recalibrate.recalibration import FittedTemperature
 from safecal.recalibrate.temperature import SafeTemperature, Temperature
 
 KINDS = [Temperature, SafeTemperature]
@@ -271,3 +272,30 @@ def test_documents_are_checked() -> None:
         SafeTemperature.from_dict(document)
     with pytest.raises(DocumentError, match="it lacks fit"):
         Temperature.from_dict({k: v for k, v in document.items() if k != "fit"})
+
+
+@pytest.mark.parametrize("beta", [-1.0, 0.0, -0.0, float("nan"), float("inf"), 5e-324, "1", True, None])
+def test_an_inverse_temperature_is_above_0_when_it_is_made_and_when_it_is_applied(beta: object) -> None:
+    y, z = rows()
+    model = Temperature().fit(y, logits=z)
+    with pytest.raises(RangeError, match="`beta` must be an inverse temperature"):
+        FittedTemperature(beta, model.interval_, 200)
+    model.beta_ = beta
+    with pytest.raises(RangeError, match="`beta_` must be an inverse temperature"):
+        model.apply(logits=z)
+    with pytest.raises(RangeError):
+        model.to_dict()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("beta", [-1.0, 0.0, float("nan"), float("inf"), 5e-324, "1", True, None])
+def test_a_document_with_another_inverse_temperature_is_refused(kind: Kind, beta: object) -> None:
+    y, z = rows()
+    document = kind().fit(y, logits=z, groups=np.arange(200) % 2).to_dict()
+    for fit, path in ((document["fit"], "fit.beta"), (document["groups"][1]["fit"], r"groups\[1\].fit.beta")):
+        right = fit["beta"]
+        fit["beta"] = beta
+        with pytest.raises(DocumentError, match=f"^`{path}` must be a number from 1e-300 to"):
+            kind.from_dict(document)
+        fit["beta"] = right
+    assert kind.from_dict(document).to_dict() == document

@@ -147,6 +147,20 @@ def test_recalibrate_refuses_what_is_no_calibrator(rows: Path, tmp_path: Path, s
     assert "already has a column 'calibrated'" in said.err
 
 
+@pytest.mark.parametrize("beta", [-1, 0, "1", None, 5e-324, 1e400])
+def test_recalibrate_applies_no_temperature_that_turns_predictions_round(
+    beta: Any, rows: Path, tmp_path: Path, safecal: Safecal
+) -> None:
+    assert safecal("recalibrate", rows, "--prob", "p", "--save", tmp_path / "c.json").status == 0
+    document = json.loads((tmp_path / "c.json").read_text())
+    document["fit"]["beta"] = beta
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    said = safecal("recalibrate", rows, "--prob", "p", "--apply", tmp_path / "c.json", "--out", tmp_path / "x.csv")
+    assert (said.status, said.out) == (2, "")
+    assert f"of {tmp_path / 'c.json'} must be" in said.err or "which has no Infinity" in said.err
+    assert not (tmp_path / "x.csv").exists()
+
+
 def test_the_demo_writes_a_report_and_says_where(tmp_path: Path, safecal: Safecal) -> None:
     said = safecal("demo", "--report", tmp_path / "demo.html")
     assert said.status == 0, said.err

@@ -22,6 +22,6 @@ def test_keys_become_lists() -> None:
 def test_a_document_carries_its_kind_and_version() -> None:
     document = documents.document("bins", {"edges": [0, 1]})
     assert document == {"kind": "safecal.bins", "version": 1, "edges": [0, 1]}
-    assert documents.body("bins", document) == document
+    assert documents.read("bins", document, {"edges": documents.list_of(documents.read_number)}) == {"edges": [0, 1]}
     with pytest.raises(DocumentError, match=r"^`document` must be a safecal\.table document; got 'safecal\.bins'\.$"):
-        documents.body("table", document)
+        documents.read("table", document, {})

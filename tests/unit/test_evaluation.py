@@ -229,3 +229,10 @@ def test_masked_logits_of_a_language_model() -> None:
         wanted = safecal.evaluate([0, 1], logits=free.astype(dtype)).summary
         assert found == wanted
         assert safecal.evaluate([0, 1], logits=np.concatenate([free, [[-np.inf]] * 2], axis=1)).summary == wanted
+
+
+def test_far_logits_of_light_rows_are_evaluated() -> None:
+    """The cube of their mean excess is beyond the largest float, and its weighted sum is not."""
+    logits = 1e150 * np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [0.5, 0.1, 0.2], [2.0, 1.0, 0.0]])
+    found = safecal.evaluate([0, 1, 2, 2], logits=logits, labels=[0, 1, 2], sample_weight=[1e-70, 2e-70, 1e-70, 3e-70])
+    assert found.verdict.decision == "UNSAFE"

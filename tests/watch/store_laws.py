@@ -165,6 +165,58 @@ def one_watcher(opener: Opener) -> None:
         assert store.monitor().summary.n == 500
 
 
+# What a row may have become, the table and the column it is in, and what is then said of it.
+DAMAGED: tuple[tuple[str, str, str, str], ...] = (
+    ("safecal_state", "settings", "{", "`settings` in safecal_state"),
+    ("safecal_state", "settings", "[1]", "`settings` in safecal_state"),
+    ("safecal_state", "settings", '{"y": {}}', r"`y` must be a number"),
+    ("safecal_state", "monitor", "", "`monitor` in safecal_state"),
+    ("safecal_state", "monitor", "null", r"`document` must be a safecal\.monitor document; got 'NoneType'"),
+    ("safecal_state", "monitor", '{"kind": "safecal.monitor", "version": 1}', "it lacks alpha"),
+    ("safecal_points", "document", "[" * 100_000, "row 1 of safecal_points.*nested too deeply"),
+    ("safecal_points", "document", "NaN", "row 1 of safecal_points.*has no NaN"),
+    ("safecal_points", "document", '{"a": 1, "a": 2}', "row 1 of safecal_points.*different names of fields; got 'a'"),
+    ("safecal_alarms", "document", "{}", "row 1 of safecal_alarms.*it lacks alarm, at, batch"),
+    ("safecal_alarms", "document", '{"alarm": 3, "at": "now", "batch": ""}', "`alarm` must be a safecal"),
+    ("safecal_requests", "wanted", "{}", "row [0-9]+ of safecal_requests"),
+)
+
+
+def damaged_rows(opener: Opener) -> None:
+    """A row that is no longer what was written is named, with its table, and left as it is."""
+    with _open(opener) as store:
+        store.commit(taken(store, "a", drift=5.0))
+        assert store.alarms()
+    for table, column, text, message in DAMAGED:
+        with _open(opener) as store:
+            store.request("north")
+        kept = exchange(opener, table, column, text)
+        with pytest.raises(FileError, match=message) as caught:
+            _ask(opener)
+        assert " is damaged: " in str(caught.value)
+        assert "of the model 'model'" in str(caught.value)
+        assert "Hint: restore the store from a copy" in str(caught.value)
+        assert exchange(opener, table, column, kept) == text
+    with _open(opener) as store:
+        assert set(store.grant()) == {"north"}
+        assert len(store.history().points) == 1
+
+
+def _ask(opener: Opener) -> None:
+    with _open(opener) as store:
+        store.grant()
+        store.history()
+
+
+def exchange(opener: Opener, table: str, column: str, text: Any) -> Any:
+    """Put something in the first row of a table, as a watcher of another model can, and return what was there."""
+    with opener(settings={}, model="another") as store, store._transaction():
+        kept = store._rows(f"SELECT {column} FROM {table} WHERE model = 'model'")[0][0]
+        store._rows(f"UPDATE {table} SET {column} = ? WHERE model = 'model'", (text,))
+    return kept
+
+
 LAWS: dict[str, Callable[[Opener], None]] = {
-    law.__name__: law for law in (round_trip, once, stale, set_aside, outbox, requests, settings_stay, one_watcher)
+    law.__name__: law
+    for law in (round_trip, once, stale, set_aside, outbox, requests, settings_stay, one_watcher, damaged_rows)
 }

@@ -18,7 +18,7 @@ from safecal.errors import FileError
 from safecal.monitor import Monitor
 from safecal.watch.stores.sqlite import APPLICATION, SqliteStore
 
-from .store_laws import LAWS, SETTINGS, taken
+from .store_laws import LAWS, SETTINGS, exchange, taken
 
 pytest.importorskip("polars", minversion="1.38")
 
@@ -96,6 +96,37 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(case: str, tmp_pat
     with pytest.raises(FileError, match=message):
         SqliteStore(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("safecal_state", "monitor", b"\x00\xff"),
+        ("safecal_state", "settings", 7),
+        ("safecal_state", "changes", "many"),
+        ("safecal_points", "document", b"{}"),
+        ("safecal_alarms", "document", 1.5),
+        ("safecal_batches", "digest", b"\x00"),
+        ("safecal_asides", "reason", b"\xff"),
+    ],
+)
+def test_sqlite_keeps_any_type_in_any_column_and_each_is_told(
+    table: str, column: str, value: Any, tmp_path: Path
+) -> None:
+    opener = partial(SqliteStore, tmp_path / "watch.sqlite")
+    with _store(tmp_path / "watch.sqlite") as store:
+        store.commit(taken(store, "a", drift=5.0, asides=1))
+    exchange(opener, table, column, value)
+    with pytest.raises(FileError, match=rf"is damaged: .* {table}"):
+        _ask_everything(tmp_path / "watch.sqlite")
+
+
+def _ask_everything(path: Path) -> None:
+    with _store(path) as store:
+        store.known("a")
+        list(store.batches(""))
+        store.asides()
+        store.history()
 
 
 def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "fitted_codes",
     "group_column",
     "groups_refused",
+    "inverse_temperature",
     "other_kind",
     "refused",
     "spread_form",
@@ -34,6 +35,15 @@ def between(value: Any, name: str, low: float, high: float) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not low < value < high:
         raise fail(RangeError, name, f"must lie strictly between {low:g} and {high:g}", got=show(value))
+    return float(value)
+
+
+def inverse_temperature(value: Any, name: str) -> float:
+    """Require a number above 0 whose inverse is one, too: below 0 it would turn every prediction round."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0.0 < value < np.inf or not 1.0 / float(value) < np.inf:
+        rule = "must be an inverse temperature: a number above 0, and its inverse one, too"
+        raise fail(RangeError, name, rule, got=show(value), hint="fit again; a temperature below 0 has no meaning.")
     return float(value)
 
 

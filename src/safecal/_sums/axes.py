@@ -1,6 +1,5 @@
 """Errors of states along each axis, in units of the spread that was stated. They merge with ``+``."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -9,10 +8,10 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray
-from ..errors import DocumentError
 
 __all__ = ["Axes"]
 
+_CLOSE = 1.0 + 1e-6  # what rounding may do to sums
 _COLUMNS = 4  # w, w**2, w u, w u**2
 
 
@@ -40,7 +39,10 @@ class Axes:
         return cls(np.column_stack([flat * w.sum(), flat * (w @ w), w @ u, w @ (u * u)]))
 
     def __add__(self, other: object) -> Self:
-        return type(self)(self.sums + other.sums) if isinstance(other, Axes) else NotImplemented
+        if not isinstance(other, Axes):
+            return NotImplemented
+        with np.errstate(over="ignore"):
+            return type(self)(self.sums + other.sums)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Axes) and np.array_equal(self.sums, other.sums)
@@ -53,19 +55,19 @@ class Axes:
     @property
     def shift(self) -> FloatArray:
         """Mean error of each axis, in standard deviations that were stated."""
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray(self.sums[:, 2] / self.sums[:, 0])
 
     @property
     def factor(self) -> FloatArray:
         """Variance of the errors about their mean, over the one that was stated."""
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray(np.maximum(self.sums[:, 3] / self.sums[:, 0] - self.shift**2, 0.0))
 
     @property
     def rows(self) -> FloatArray:
         """How many rows of equal weight say as much."""
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray(self.sums[:, 0] ** 2 / self.sums[:, 1])
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,9 +77,13 @@ class Axes:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        rows = documents.body("axes", document, ("sums",))["sums"]
-        try:
-            sums = np.array([[math.nan if x is None else float(x) for x in row] for row in rows], dtype=np.float64)
-            return cls(sums.reshape(-1, _COLUMNS))
-        except (TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold sums by axis; this one is damaged.") from error
+        row = documents.list_of(documents.between(infinite=True), _COLUMNS, _COLUMNS)
+        found = documents.read("axes", document, {"sums": documents.list_of(row, 1)})
+        sums = np.array(found["sums"], dtype=np.float64)
+        w, w2, u, u2 = sums.T
+        with np.errstate(all="ignore"):
+            possible = (w >= 0.0) & (w2 >= 0.0) & (w2 <= w * w * _CLOSE) & (u2 >= 0.0)
+            possible &= np.abs(u) <= np.sqrt(w) * np.sqrt(u2) * _CLOSE
+        if not possible.all():
+            documents.refuse("must have sums that some weights and errors have")
+        return cls(sums)

@@ -1,6 +1,6 @@
 """The spectrum of two-class rows: what tests, temperatures and bounds need of them. Spectra merge with ``+``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, final
 
@@ -9,10 +9,11 @@ import numpy as np
 from .. import documents
 from .._kernels.cells import CELLS, CENTRES, LOWEST
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
-from ..errors import DocumentError
 
 __all__ = ["Cells", "Points", "WeightedCells"]
 
+_CLOSE = 1.0 + 1e-6  # what rounding may do to sums
+_HEAVIEST = 1e80  # more than any weight
 _SAME = 1e-7  # of the log-odds: a spread that is rounding
 
 
@@ -55,7 +56,10 @@ class Cells:
     _points: Points | None = field(default=None, init=False)
 
     def __add__(self, other: object) -> Self:
-        return type(self)(self.moments + other.moments) if isinstance(other, Cells) else NotImplemented
+        if not isinstance(other, Cells):
+            return NotImplemented
+        with np.errstate(over="ignore"):  # the last cell has no end
+            return type(self)(self.moments + other.moments)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cells) and np.array_equal(self.moments, other.moments)
@@ -104,14 +108,23 @@ class Cells:
         """Return a JSON document: the cells that are not empty, by their number."""
         flat = self.moments.reshape(-1, 4)
         used = np.flatnonzero(flat[:, 0]).tolist()
-        return documents.document("cells", {"cells": {str(k): flat[k].tolist() for k in used}})
+        return documents.document("cells", {"cells": {str(k): _written(flat[k]) for k in used}})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         flat = np.zeros((4 * CELLS, 4))
-        for key, row in _rows(documents.body("cells", document, ("cells",))["cells"], 4, 4 * CELLS):
+        rows = documents.by_number(_row(4), 4 * CELLS)
+        for key, row in documents.read("cells", document, {"cells": rows})["cells"].items():
             flat[key] = row
+        half = np.append(np.diff(LOWEST) / 2.0, 0.0)[np.arange(len(flat)) // 4] * _CLOSE
+        n, d1, d2, d3 = flat.T
+        last = np.arange(len(flat)) >= len(flat) - 4  # it has no end, and no squares
+        with np.errstate(over="ignore", invalid="ignore"):
+            inside = np.abs(d1) <= n * half
+            inside &= (d2 >= 0.0) & (d2 <= n * half**2) & (np.abs(d3) <= d2 * half)
+            inside &= d1 * d1 <= n * d2 * _CLOSE + 1e-9 * (n * half) ** 2
+        _inside(np.where(last, (d1 >= 0.0) & (d2 == 0.0) & (d3 == 0.0), inside), np.arange(len(flat)))
         return cls(flat.reshape(CELLS, 2, 2, 4))
 
 
@@ -162,7 +175,8 @@ class WeightedCells:
             return NotImplemented
         keys, index = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
         total = np.zeros((len(keys), 6))
-        np.add.at(total, index, np.concatenate([self.moments, other.moments]))
+        with np.errstate(over="ignore"):  # as above
+            np.add.at(total, index, np.concatenate([self.moments, other.moments]))
         return type(self)(keys, total)
 
     def __eq__(self, other: object) -> bool:
@@ -205,16 +219,28 @@ class WeightedCells:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        rows = zip(self.keys.tolist(), self.moments.tolist(), strict=True)
-        return documents.document("weighted_cells", {"cells": {str(key): row for key, row in rows}})
+        rows = zip(self.keys.tolist(), self.moments, strict=True)
+        return documents.document("weighted_cells", {"cells": {str(key): _written(row) for key, row in rows}})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("weighted_cells", document, ("cells",))["cells"]
-        rows = sorted(_rows(content, 6, 4 * _W_CELLS * _L_CELLS))
+        cells = documents.by_number(_row(6), 4 * _W_CELLS * _L_CELLS)
+        rows = sorted(documents.read("weighted_cells", document, {"cells": cells})["cells"].items())
         keys = np.array([key for key, _ in rows], dtype=np.int64)
-        return cls(keys, np.array([row for _, row in rows], dtype=np.float64).reshape(-1, 6))
+        moments = np.array([row for _, row in rows], dtype=np.float64).reshape(-1, 6)
+        n, x, y, x2, y2, xy = moments.T
+        corner, corner_w = _corners(keys)
+        last = keys // (4 * _W_CELLS) == _L_CELLS - 1  # as above
+        with np.errstate(all="ignore"):
+            end, end_w = (ends[0] for ends in (_corners(keys + 4 * _W_CELLS), _corners(keys + 4)[1:]))
+            wide, wide_w = (end - corner) * _CLOSE, (end_w - corner_w) * _CLOSE
+            inside = (x >= 0.0) & (y >= 0.0) & (y <= n * wide_w) & (y2 >= 0.0) & (y2 <= n * wide_w**2)
+            inside &= np.isfinite(end_w) & (end_w < _HEAVIEST)
+            inside &= np.where(last, (x2 == 0.0) & (xy == 0.0), (x <= n * wide) & (x2 >= 0.0) & (x2 <= n * wide**2))
+            inside &= (xy >= 0.0) & (last | (xy <= n * wide * wide_w))
+        _inside(inside, keys)
+        return cls(keys, moments)
 
 
 def _corners(keys: AnyArray) -> tuple[FloatArray, FloatArray]:
@@ -224,17 +250,25 @@ def _corners(keys: AnyArray) -> tuple[FloatArray, FloatArray]:
     return L, (weight << (52 - _W_BITS)).view(np.float64)
 
 
-def _rows(cells: Any, width: int, size: int) -> list[tuple[int, list[float]]]:
-    """Check the cells of a document."""
-    rows: list[tuple[int, list[float]]] = []
-    for key, row in cells.items() if isinstance(cells, Mapping) else [("", None)]:
-        whole = isinstance(key, str) and key.isdecimal() and int(key) < size
-        if (
-            not whole
-            or not isinstance(row, list)
-            or len(row) != width
-            or not all(isinstance(x, int | float) for x in row)
-        ):
-            raise DocumentError("`document` must hold cells by their number; this one is damaged.")
-        rows.append((int(key), row))
-    return rows
+def _written(row: FloatArray) -> list[float | str | None]:
+    return [documents.number(x) for x in row.tolist()]
+
+
+def _row(width: int) -> Callable[[Any], list[float]]:
+    """Return the reader of a cell: how many rows it has, which are some, and their sums."""
+    numbers = documents.list_of(documents.between(infinite=True), width, width)
+
+    def reader(value: Any) -> list[float]:
+        found = numbers(value)
+        if not 0.0 < found[0] <= documents.MOST:
+            documents.refuse("must begin with a number of rows above 0", found[0])
+        return found
+
+    return reader
+
+
+def _inside(inside: BoolArray, keys: IndexArray) -> None:
+    """Refuse cells whose sums are not those of log-odds, and of weights, that lie in them."""
+    if not inside.all():
+        with documents.at("cells"), documents.at(str(keys[int((~inside).argmax())])):
+            documents.refuse("must be the sums of rows that lie in this cell")

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray
-from ..errors import DocumentError, MergeError
+from ..errors import MergeError
 from .dependence import BASE, NEAR, RARE
 from .keyed import merged
 
@@ -94,18 +94,16 @@ class Clusters:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("clusters", document, ("sums", "sharp"))
-        sharp = content["sharp"]
-        return cls(None, _read(content["sums"], COLUMNS), None if sharp is None else _read(sharp, len(RARE)))
+        sums = documents.list_of(documents.list_of(documents.numbers, COLUMNS, COLUMNS), 1)
+        sharp = documents.list_of(documents.list_of(documents.numbers, len(RARE), len(RARE)), len(NEAR), len(NEAR))
+        found = documents.read("clusters", document, {"sums": sums, "sharp": documents.optional(sharp)})
+        rare = None if found["sharp"] is None else np.array(found["sharp"], dtype=np.float64)
+        made = cls(None, np.array(found["sums"], dtype=np.float64), rare)
+        for name in ("n", "weight", "weight2", "variance", "deviation", "square"):
+            if not (made.column(name) >= 0.0).all():
+                documents.refuse(f"must have sums of `{name}` of at least 0")
+        return made
 
 
 def _written(sums: FloatArray) -> list[list[float | str | None]]:
     return [[documents.number(x) for x in row] for row in sums.tolist()]
-
-
-def _read(rows: Any, width: int) -> FloatArray:
-    try:
-        found = [[np.nan if x is None else float(x) for x in row] for row in rows]
-        return np.array(found, dtype=np.float64).reshape(len(found), width)
-    except (TypeError, ValueError) as error:
-        raise DocumentError("`document` must hold the sums of clusters; this one is damaged.") from error

@@ -10,7 +10,6 @@ from .. import documents
 from .._kernels.nodes import NODES
 from .._kernels.sums import column_sums
 from .._types import AnyArray, FloatArray, IndexArray
-from ..errors import DocumentError
 from .keyed import merged
 
 __all__ = ["PLAIN", "WEIGHTED", "NodeTable", "node_sums"]
@@ -104,17 +103,16 @@ class NodeTable:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("node_table", document, ("rows", "classes"))
-        try:
-            rows = [
-                (_key(row["key"]), [np.nan if x is None else float(x) for x in row["sums"]]) for row in content["rows"]
-            ]
-            sums = np.array([found for _, found in rows], dtype=np.float64).reshape(len(rows), -1)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold sums by node and group; this one is damaged.") from error
-        if sums.shape[1] not in (PLAIN, WEIGHTED):
-            raise DocumentError("`document` must hold sums by node and group; this one is damaged.")
-        return cls(tuple(key for key, _ in rows), sums, bool(content["classes"]))
+        row = documents.record({"key": documents.key, "sums": documents.list_of(documents.numbers)})
+        fields = {"rows": documents.list_of(row, 1), "classes": documents.flag}
+        found = documents.read("node_table", document, fields)
+        rows = found["rows"]
+        keys, widths = tuple(row["key"] for row in rows), {len(row["sums"]) for row in rows}
+        with documents.at("rows"):
+            if widths not in ({PLAIN}, {WEIGHTED}):
+                documents.refuse(f"must all have {PLAIN} sums, or {WEIGHTED} where rows have weights")
+            documents.distinct(keys)
+        return cls(keys, np.array([row["sums"] for row in rows], dtype=np.float64), found["classes"])
 
 
 def node_sums(
@@ -155,7 +153,3 @@ def node_sums(
     for node in scaled:
         columns += [*node, possible * node[2], possible * possible * node[3]]
     return column_sums([*columns, weight * weight * wrong], index, size)
-
-
-def _key(value: Any) -> Hashable:
-    return tuple(_key(v) for v in value) if isinstance(value, list) else value

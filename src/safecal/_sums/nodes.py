@@ -9,7 +9,6 @@ import numpy as np
 from .. import documents
 from .._kernels.nodes import NODES
 from .._types import FloatArray
-from ..errors import DocumentError
 
 __all__ = ["Nodes"]
 
@@ -56,7 +55,9 @@ class Nodes:
         if not isinstance(other, Nodes):
             return NotImplemented
         heaviest = max(self.heaviest, other.heaviest)
-        return type(self)(self.sums + other.sums, self.surprises + other.surprises, self.classes, heaviest)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = self.sums + other.sums
+        return type(self)(sums, self.surprises + other.surprises, self.classes, heaviest)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nodes):
@@ -77,11 +78,16 @@ class Nodes:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("nodes", document, ("sums", *_OTHERS))
-        try:
-            sums = np.array([[np.nan if x is None else float(x) for x in row] for row in content["sums"]])
-        except (TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold sums by node; this one is damaged.") from error
-        if sums.shape != (len(NODES), _COLUMNS):
-            raise DocumentError("`document` must hold sums by node; this one is damaged.")
-        return cls(sums, int(content["surprises"]), bool(content["classes"]), float(content["heaviest"]))
+        found = documents.read("nodes", document, _FIELDS)
+        sums = np.array(found.pop("sums"), dtype=np.float64)
+        if found["classes"] and ((sums[:, [0, 2, 4]] < 0.0).any() or (sums[:, 1] > 0.0).any()):
+            documents.refuse("must have sums that fall, and ever more slowly, as classes have them")
+        return cls(sums, **found)
+
+
+_FIELDS: dict[str, Any] = {
+    "sums": documents.list_of(documents.list_of(documents.numbers, _COLUMNS, _COLUMNS), len(NODES), len(NODES)),
+    "surprises": documents.count(),
+    "classes": documents.flag,
+    "heaviest": documents.between(0.0),
+}

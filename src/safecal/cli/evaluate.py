@@ -5,7 +5,9 @@ import json
 import sys
 import textwrap
 from dataclasses import replace
+from pathlib import Path
 
+from .. import documents
 from ..baseline import WORSE, Baseline
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
@@ -73,13 +75,16 @@ def run(options: argparse.Namespace) -> int:
 def _earlier(path: str) -> Evaluation:
     """Read the document of an earlier evaluation."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return Evaluation.from_dict(json.load(file))
+        content = Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"`--baseline` could not be read: {error}.") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    try:
+        document = documents.parsed(content)
+    except DocumentError as error:
         hint = "write it with `safecal evaluate FILE --json > evaluation.json`."
         raise DocumentError(f"`--baseline` must be a JSON document; {path} is not.\n\nHint: {hint}") from error
+    with documents.of_file(path):
+        return Evaluation.from_dict(document)
 
 
 def _text(found: Evaluation, options: argparse.Namespace) -> str:

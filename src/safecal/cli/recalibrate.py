@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import documents
 from .._types import AnyArray
 from ..display import ece_of
 from ..errors import DocumentError, FileError, OptionError
@@ -113,17 +114,23 @@ def _text(calibrator: Recalibration, before: Evaluation, after: Evaluation) -> s
 
 def _loaded(path: str) -> Recalibration:
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeError) as error:
+        content = Path(path).read_bytes()
+    except OSError as error:
         raise FileError(f"{path} cannot be read: {error}.") from error
-    except json.JSONDecodeError as error:
-        raise FileError(f"{path} is not JSON: {error}.") from error
-    for kind in (SafeTemperature, Temperature):
-        try:
-            return kind.from_dict(document)
-        except DocumentError:
-            continue
-    raise DocumentError(f"{path} is not a calibrator that safecal wrote.")
+    try:
+        document = documents.parsed(content)
+    except DocumentError as error:
+        raise FileError(f"{path} is not JSON: it {error.rule}.") from error
+    with documents.of_file(path):
+        kind = document.get("kind") if isinstance(document, dict) else None
+        if kind == "safecal.temperature":
+            return Temperature.from_dict(document)
+        if kind == "safecal.safe_temperature":
+            return SafeTemperature.from_dict(document)
+    raise DocumentError(
+        f"{path} is not a calibrator that safecal wrote.\n\n"
+        "Hint: write one with `safecal recalibrate FILE --save calibrator.json`."
+    )
 
 
 def _calibrated(table: TableFile, calibrator: Recalibration) -> Any:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, Unpack, final
 
+from .._checks.message import show
 from ..errors import FileError, FormError, InputError
 from ..inputs.batch import Batch, join_batches
 from ..inputs.columns import Columns, Unclear, find_columns, near_names
@@ -121,6 +122,9 @@ def chosen_columns(
     if missing is not None:
         hint = near_names(missing, source.columns, 20)
         raise FormError(f"{source.name} has no column {missing!r}.\n\nHint: {hint}")
+    twice = next((name for name in found.names if name in source.twice), None)
+    if twice is not None:
+        raise FormError(f"{source.name} has more than one column named {twice!r}.\n\nHint: rename the others.")
     return found
 
 
@@ -128,7 +132,7 @@ def _unclear(source: Source, command: str, given: str | None, unclear: Unclear) 
     found, what = unclear.candidates, unclear.what
     text = f"which column of {source.name} is {what}? "
     text += f"{', '.join(map(repr, found))} could be." if found else "None has a name that says so."
-    shown = ", ".join(map(repr, source.columns[:20]))
+    shown = ", ".join(map(show, source.columns[:20]))
     more = len(source.columns) - 20
     y, value, option = given or "COLUMN", "COLUMN", "--prob"
     if what != "what happened":

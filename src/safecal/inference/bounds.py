@@ -68,6 +68,7 @@ class Bounds:
             self._betas[key] = self.law.bound(alpha, side)
         return self._betas[key]
 
+    @np.errstate(all="ignore")
     def temperature(self, level: float) -> Interval:
         """Return the temperature that the data ask for, with its interval."""
         if self.law is None:
@@ -78,6 +79,7 @@ class Bounds:
         low, high = (inverse(self._beta(alpha, side)) for side in (+1, -1))
         return Interval(inverse(self.law.beta), low, high, level, self.law.method)
 
+    @np.errstate(all="ignore")
     def distances(self, most: float) -> tuple[Curve, Curve]:
         """Return how far the data rule temperatures out, for pictures: pairs of temperature and normal score.
 
@@ -102,6 +104,7 @@ class Bounds:
             found.append((math.exp(-x), min(max(score, 0.0), most)))
         return found
 
+    @np.errstate(all="ignore")
     def interval(self, level: float) -> Interval:
         """Return ECD with its interval."""
         s = self._tally.summary

@@ -98,10 +98,9 @@ class Cox:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("cox", document, cls.__slots__)
-        intervals = [Interval.from_dict(content[name]) for name in ("shift", "slope", "in_the_large")]
-        tests = [math.nan if content[k] is None else float(content[k]) for k in ("p_shift", "p_slope", "p_both")]
-        return cls(intervals[0], intervals[1], intervals[2], *tests)
+        fields: dict[str, Any] = dict.fromkeys(("shift", "slope", "in_the_large"), Interval.from_dict)
+        chance = documents.between(0.0, 1.0, missing=True)
+        return cls(**documents.read("cox", document, fields | dict.fromkeys(("p_shift", "p_slope", "p_both"), chance)))
 
 
 class _Fit(NamedTuple):

@@ -24,7 +24,7 @@ from .. import documents
 from .._sums.cell_pairs import CellPairs
 from .._sums.pairs import PairPart, added_in_order
 from .._types import FloatArray, IndexArray
-from ..errors import DocumentError, MissingExtraError
+from ..errors import MissingExtraError
 from ..ordered import Order
 from ..summary import COLUMN
 from ..tally import Tally
@@ -296,14 +296,50 @@ class Local:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("local", document, ("on", "ranges", "error", "min_share", "class_names"))
-        try:
-            rows = [[math.nan if r[name] is None else float(r[name]) for name in _NUMBERS] for r in content["ranges"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise DocumentError("`document` must hold ranges; this one is damaged.") from error
-        numbers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_NUMBERS))
-        names = tuple(map(str, content["class_names"]))
-        return cls(str(content["on"]), numbers, float(content["error"]), float(content["min_share"]), names)
+        found = documents.read("local", document, _FIELDS)
+        numbers = np.array([[row[name] for name in _NUMBERS] for row in found["ranges"]], dtype=np.float64)
+        local = cls(
+            found["on"], numbers.reshape(-1, len(_NUMBERS)), found["error"], found["min_share"],
+            tuple(found["class_names"]),
+        )  # fmt: skip
+        labels = local.column("label")
+        labels = labels[~np.isnan(labels)]
+        documents.every((
+            (bool(local.on) == bool(len(local)), "must say what its ranges are `on`, where it has ranges"),
+            (
+                not local.class_names or not (labels >= len(local.class_names)).any(),
+                "must have a name in `class_names` for every `label` of its ranges",
+            ),
+            (
+                not (local.column("low") > local.column("high")).any()
+                and not (local.column("low") < 0.0).any()
+                and (local.on == "spread" or not (local.column("high") > 1.0).any()),
+                "must have ranges from `low` to `high`, of what they are `on`",
+            ),
+            (
+                not (local.column("ecd_low") > local.column("ecd_high")).any(),
+                "must have ranges whose `ecd_low` is not above their `ecd_high`",
+            ),
+        ))  # fmt: skip
+        return local
+
+
+def _label(value: Any) -> float:
+    """Read the number of a class; null stands for all of them."""
+    return math.nan if value is None else float(documents.count()(value))
+
+
+_share = documents.between(0.0, 1.000001, missing=True)
+_RANGE: dict[str, Any] = dict.fromkeys(_NUMBERS, documents.between(infinite=True))
+_RANGE |= {"label": _label, "n": documents.between(0.0), **dict.fromkeys(("share", "predicted", "observed"), _share)}
+_RANGE["dimensions"] = documents.between(1.0, infinite=True)
+_FIELDS: dict[str, Any] = {
+    "on": documents.choice("probability", "confidence", "spread", ""),
+    "ranges": documents.list_of(documents.record(_RANGE)),
+    "error": documents.LEVEL,
+    "min_share": documents.LEVEL,
+    "class_names": documents.list_of(documents.text),
+}
 
 
 def _ends(order: Order, ends: IndexArray) -> tuple[FloatArray, FloatArray]:

@@ -92,8 +92,9 @@ class Mistakes:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("mistakes", document, cls.__slots__)
-        return cls(float(content["seen"]), float(content["announced"]), Interval.from_dict(content["ratio"]))
+        some = documents.between(0.0)
+        fields = {"seen": some, "announced": some, "ratio": Interval.from_dict}
+        return cls(**documents.read("mistakes", document, fields))
 
 
 def ratio_bounds(

@@ -7,7 +7,15 @@ from typing import Any, Self, final
 
 from .. import documents
 
-__all__ = ["Interval", "TestResult", "direction"]
+__all__ = ["SIDES", "Interval", "TestResult", "direction"]
+
+SIDES = (
+    "no rows",
+    "an outcome the model called impossible happened",
+    "over-confident",
+    "under-confident",
+    "no clear direction",
+)
 
 
 @final
@@ -50,9 +58,19 @@ class Interval:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("interval", document, cls.__slots__)
-        value, low, high = (math.nan if content[k] is None else float(content[k]) for k in ("value", "low", "high"))
-        return cls(value, low, high, content["level"], content["method"])
+        found = cls(**documents.read("interval", document, _INTERVAL))
+        if found.low > found.high:
+            documents.refuse(
+                f"must have a `low` that is not above its `high`; got {found.low:.6g} and {found.high:.6g}"
+            )
+        return found
+
+
+_INTERVAL: dict[str, Any] = {
+    **dict.fromkeys(("value", "low", "high"), documents.numbers),
+    "level": documents.LEVEL,
+    "method": documents.words,
+}
 
 
 @final
@@ -111,17 +129,25 @@ class TestResult:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("test", document, cls.__slots__)
-        names = ("alternative", "method", "reason", "n")
-        return cls(float(content["statistic"]), content["p_value"], *(content[name] for name in names))
+        return cls(**documents.read("test", document, _TEST))
+
+
+_TEST: dict[str, Any] = {
+    "statistic": documents.numbers,
+    "p_value": documents.between(0.0, 1.0),
+    "alternative": documents.choice("overconfident", "underconfident", "two-sided"),
+    "method": documents.words,
+    "reason": documents.words,
+    "n": documents.count(1),
+}
 
 
 def direction(ecd: Interval) -> str:
     """Say in words what the interval of an ECD means."""
     if math.isnan(ecd.value):
-        return "no rows"
+        return SIDES[0]
     if math.isinf(ecd.value):
-        return "an outcome the model called impossible happened"
+        return SIDES[1]
     if ecd.low > 0.0:
-        return "over-confident"
-    return "under-confident" if ecd.high < 0.0 else "no clear direction"
+        return SIDES[2]
+    return SIDES[3] if ecd.high < 0.0 else SIDES[4]

@@ -75,9 +75,9 @@ def summary_spread(s: Summary) -> Spread | None:
     if not math.isfinite(s.sum_excess3_weight3):
         return None
     mean = s.ecd_possible
-    second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean**2 * s.weight2
+    second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean * mean * s.weight2
     third = s.sum_excess3_weight3 - 3.0 * mean * s.sum_excess2_weight3
-    third += 3.0 * mean**2 * s.sum_excess_weight3 - mean**3 * s.weight3
+    third += 3.0 * mean * mean * s.sum_excess_weight3 - mean * mean * mean * s.weight3
     if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
         return None
     return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)

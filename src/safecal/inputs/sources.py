@@ -54,6 +54,8 @@ class Source(ABC):
     def __init__(self, name: str, columns: Sequence[str], once: bool) -> None:
         self.name = name
         self.columns = tuple(columns)
+        # Those whose name stands twice in the file; Polars calls the second of a CSV file so.
+        self.twice = {c for c in columns if columns.count(c) > 1 or f"{c}_duplicated_0" in columns}
         self.once = once  # whether it came through a pipe
 
     @abstractmethod
@@ -169,6 +171,9 @@ class _ArchiveSource(Source):
             if type(error).__name__ != "BadZipFile":
                 raise
             raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
+        odd = [key for key, array in self.arrays.items() if not isinstance(array, np.ndarray)]
+        if odd:
+            raise FileError(f"{name} must hold arrays; {odd[0]!r} is none, and nothing is unpickled.")
         lengths = {len(array) for array in self.arrays.values() if array.ndim}
         if len(lengths) != 1 or any(array.ndim == 0 for array in self.arrays.values()):
             shapes = ", ".join(f"{key} {array.shape}" for key, array in self.arrays.items())

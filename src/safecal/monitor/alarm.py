@@ -97,12 +97,19 @@ class Alarm:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote, now or before sizes were told."""
-        names = ("alarm_kind", "direction", "group", "row", "log_e_value", "log_threshold", "began", "window")
-        content = documents.body("alarm", document, names)
-        kind, direction, group, row, log_e_value, log_threshold, began, window = (content[name] for name in names)
-        size = None if content.get("size") is None else Size.from_dict(content["size"])
-        group = tuple(group) if isinstance(group, list) else group
-        return cls(kind, direction, group, row, float(log_e_value), log_threshold, began, window, size)
+        fields = {
+            "alarm_kind": documents.choice("since the start", "change"),
+            "direction": documents.choice(*_WORDS),
+            "group": documents.key,
+            "row": documents.count(),
+            "log_e_value": documents.between(infinite=True),
+            "log_threshold": documents.read_number,
+            "began": documents.count(),
+            "window": documents.optional(documents.text),
+        }
+        found = documents.read("alarm", document, fields, {"size": documents.optional(Size.from_dict)})
+        documents.every([(found["began"] <= found["row"], "must have begun no later than at its `row`")])
+        return cls(kind=found.pop("alarm_kind"), **found)
 
 
 def _readable(log: float) -> str:

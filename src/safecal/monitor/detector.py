@@ -194,9 +194,16 @@ class Detector:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote, now or before sizes were told."""
-        content = documents.body("detector", document, ("n", "log_r", "log_c", "began"))
-        log_r, log_c = (tuple(float(x) for x in content[name]) for name in ("log_r", "log_c"))
-        sums = (_UNKNOWN,) * len(log_r)
-        if "sums" in content:
-            sums = tuple(tuple(math.nan if x is None else float(x) for x in part) for part in content["sums"])
-        return cls(content["n"], log_r, log_c, tuple(content["began"]), sums)
+        logs = documents.list_of(documents.between(infinite=True), 1)
+        fields = {"n": documents.count(), "log_r": logs, "log_c": logs, "began": documents.list_of(documents.count())}
+        sums = documents.list_of(documents.list_of(documents.numbers, len(COLUMNS), len(COLUMNS)))
+        found = documents.read("detector", document, fields, {"sums": sums})
+        betas = len(found["log_r"])
+        parts = [found[name] for name in ("log_r", "log_c", "began")]
+        parts.append([tuple(part) for part in found.get("sums", [_UNKNOWN] * betas)])
+        documents.every((
+            (all(len(part) == betas for part in parts), "must have lists as long as `log_r`"),
+            (max(found["began"], default=0) <= found["n"], "must have `began` no later than it has rows"),
+            (math.inf not in (*found["log_r"], *found["log_c"]), "must have evidence that is not infinite"),
+        ))  # fmt: skip
+        return cls(found["n"], *map(tuple, parts))

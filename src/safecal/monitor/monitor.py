@@ -541,16 +541,62 @@ class Monitor:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote, and go on from there."""
-        settings = ("alpha", "run_length", "form", "grouped", "max_windows")
-        content = documents.body("monitor", document, (*settings, "family", "total", "groups", "windows"))
-        limits = Limits.from_dict(content["limits"]) if "limits" in content else None
-        given = {name: content[name] for name in settings} | {"detect": content.get("detect", "over")}
-        found = cls(**given, limits=limits)
-        found._family = content["family"]
-        found._total = Stream.from_dict(content["total"])
-        found._groups = {_key(key): Stream.from_dict(stream) for key, stream in content["groups"]}
-        found._windows = Windows.from_dict(content["windows"])
+        settings: dict[str, Any] = {
+            "alpha": documents.LEVEL,
+            "run_length": documents.between(1.0, inside=True),
+            "form": documents.choice(*FORMS),
+            "grouped": documents.flag,
+            "max_windows": documents.count(1),
+        }
+        state = {
+            "family": documents.optional(documents.words),
+            "total": Stream.from_dict,
+            "groups": documents.list_of(_read_group, 0, MAX_GROUPS),
+            "windows": Windows.from_dict,
+        }
+        later = {"detect": documents.choice(*DETECT), "judged_windows": documents.count(), "limits": Limits.from_dict}
+        content = documents.read("monitor", document, settings | state, later)
+        family, total, groups, windows = (content.pop(name) for name in state)
+        found = cls(**{"judged_windows": windows.judged} | content)
+        given = found._windows
+        found._family, found._total, found._groups, found._windows = family, total, dict(groups), windows
+        found._check(groups, given)
         return found
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of the documents that `to_dict` writes; ``$defs`` has that of an alarm, too.
+
+        Returns
+        -------
+        dict
+            A schema of draft 2020-12.
+        """
+        return documents.schema("monitor-1", "evaluation-2")
+
+    def _check(self, groups: list[tuple[Hashable, Stream]], given: Windows) -> None:
+        """Refuse a state whose parts are not of the same rows."""
+        n, windows = self.summary.n, self._windows
+        keys = [key for key, _ in groups]
+        inside = windows.earlier.n + sum(window.summary.n for window in windows.kept.values())
+        documents.every((
+            ((given.most, given.judged) == (windows.most, windows.judged), "must keep as many `windows` as it says"),
+            ((self._family is None) == (n == 0), "must have a `family` where it has rows, and none where it has none"),
+            (
+                n == 0 or not self._total.process.up or shiftable(self._family),
+                f"must not look at shifts of {self._family} predictions",
+            ),
+            (len(set(keys)) == len(keys) and None not in keys, "must have different `groups`, none of them null"),
+            (
+                sum(stream.summary.n for _, stream in groups) == (n if self.grouped else 0),
+                "must have each of its rows in one of the `groups`" if self.grouped else "must have no `groups`",
+            ),
+            (
+                all(bool(stream.process.up) == bool(self._total.process.up) for _, stream in groups),
+                "must look at shifts in all `groups`, or in none",
+            ),
+            (inside <= n, "must have no more rows in its `windows` than in all"),
+        ))  # fmt: skip
 
     def __repr__(self) -> str:
         s = self.summary
@@ -562,5 +608,10 @@ class Monitor:
         return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"
 
 
-def _key(key: Any) -> Hashable:
-    return tuple(key) if isinstance(key, list) else key
+def _read_group(value: Any) -> tuple[Hashable, Stream]:
+    if not isinstance(value, list) or len(value) != 2:
+        documents.refuse("must be a key and a stream", value)
+    with documents.at(0):
+        key = documents.key(value[0])
+    with documents.at(1):
+        return key, Stream.from_dict(value[1])

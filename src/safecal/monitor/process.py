@@ -97,15 +97,25 @@ class Process:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        logs = {part: list(getattr(self, part)) for part in _PARTS.values()}
+        logs = {part: [documents.number(x) for x in getattr(self, part)] for part in _PARTS.values()}
         return documents.document("process", {"n": self.n, "n_impossible": self.n_impossible, **logs})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote, now or before there were shifts."""
-        content = documents.body("process", document, ("n", "n_impossible", "over", "under"))
-        if content["n"] == 0:
-            return cls()
+        logs = documents.between(infinite=True)
+        fields: dict[str, Any] = {"n": documents.count(), "n_impossible": documents.count()}
+        fields |= {"over": documents.list_of(logs, len(OVER), len(OVER))}
+        fields |= {"under": documents.list_of(logs, len(UNDER), len(UNDER))}
+        shifts = documents.list_of(logs, 0, len(SHIFTS))
+        found = documents.read("process", document, fields, {"up": shifts, "down": shifts})
         # Rows were compared with thresholds that left nothing of alpha for shifts: so it goes on without them.
-        logs = (tuple(content.get(part, ())) for part in _PARTS.values())
-        return cls(content["n"], content["n_impossible"], *logs)
+        logs_of = [tuple(found.get(part, ())) for part in _PARTS.values()]
+        made = cls(found["n"], found["n_impossible"], *logs_of)
+        documents.every((
+            (made.n_impossible <= made.n, "must not have more impossible rows than rows"),
+            (len(made.up) == len(made.down), "must look at as many shifts `up` as `down`"),
+            (len(made.up) in (0, len(SHIFTS)), f"must look at {len(SHIFTS)} shifts, or at none"),
+            (made.n > 0 or not any(map(any, map(made.logs, DIRECTIONS))), "must have no evidence where it has no rows"),
+        ))  # fmt: skip
+        return made if made.n else cls()

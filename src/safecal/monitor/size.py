@@ -123,9 +123,11 @@ class Size:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("size", document, cls.__slots__)
-        numbers = {name: math.nan if content[name] is None else float(content[name]) for name in cls.__slots__[1:]}
-        return cls(n=int(content["n"]), **numbers)
+        some, limit = documents.between(0.0, missing=True), documents.between(0.0, inside=True, infinite=True)
+        fields: dict[str, Any] = {"n": documents.count(1), "ecd": documents.numbers}
+        fields |= dict.fromkeys(("allowed", "max_ratio"), limit)
+        fields |= dict.fromkeys(("seen", "announced", "predicted", "observed"), some)
+        return cls(**documents.read("size", document, fields))
 
 
 def _apart(value: float, limit: float) -> tuple[str, str]:

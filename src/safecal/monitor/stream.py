@@ -14,7 +14,7 @@ from ..limits import Limits
 from ..summary import Summary, summaries, summed
 from .alarm import Alarm
 from .detector import Detector
-from .grid import UNDER, Block
+from .grid import OVER, UNDER, Block
 from .process import DIRECTIONS, SHIFTED, Process, mixed
 from .size import Size, size_columns, sums_of
 
@@ -159,12 +159,34 @@ class Stream:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote, now or when there was one detector."""
-        content = documents.body("stream", document, ("summary", "process", "detector", "raised", "changed"))
-        return cls(
-            Summary.from_dict(content["summary"]),
-            Process.from_dict(content["process"]),
-            Detector.from_dict(content["detector"]),
-            tuple(content["raised"]),
-            DETECT["over"] if content["changed"] is True else tuple(content["changed"] or ()),
-            Detector.from_dict(content["other"]) if "other" in content else None,
-        )
+        fields = {
+            "summary": Summary.from_dict,
+            "process": Process.from_dict,
+            "detector": Detector.from_dict,
+            "raised": documents.list_of(documents.choice(*DIRECTIONS)),
+            "changed": _read_changes,
+        }
+        found = documents.read("stream", document, fields, {"other": Detector.from_dict})
+        raised, changes, other = tuple(found["raised"]), found.pop("changed"), found.get("other")
+        stream = cls(**found | {"raised": raised, "changes": changes})
+        s, process, detector = stream.summary, stream.process, stream.detector
+        documents.every((
+            (len(set(raised)) == len(raised), "must have `raised` each alarm once"),
+            (s.n == process.n == detector.n, "must have as many rows in `summary`, `process` and `detector`"),
+            (s.n_impossible == process.n_impossible, "must have as many impossible rows in `summary` and `process`"),
+            (len(detector.log_r) == len(OVER), f"must have a `detector` of {len(OVER)} inverse temperatures"),
+            (
+                other is None or (len(other.log_r) == len(UNDER) and other.n <= s.n),
+                f"must have an `other` detector of {len(UNDER)} inverse temperatures, of no more rows",
+            ),
+        ))  # fmt: skip
+        return stream
+
+
+def _read_changes(value: Any) -> tuple[str, ...]:
+    """Read which detectors have raised an alarm; early documents had one, and said yes or no."""
+    if isinstance(value, bool):
+        return DETECT["over"] if value else ()
+    found = documents.list_of(documents.choice(*DETECT["both"]))(value)
+    documents.distinct(found, "directions")
+    return tuple(found)

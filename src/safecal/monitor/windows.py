@@ -120,10 +120,36 @@ class Windows:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("windows", document, ("most", "kept", "earlier", "closed"))
-        kept = {}
-        for name, w in content["kept"].items():
-            tally = Tally.from_dict(w["tally"]) if "tally" in w else None
-            kept[name] = Window(Summary.from_dict(w["summary"]), w["first"], set(w["batches"]), tally)
-        earlier, judged = Summary.from_dict(content["earlier"]), content.get("judged", cls().judged)
-        return cls(content["most"], judged, kept, earlier, content["closed"])
+        window = documents.record(
+            {"summary": Summary.from_dict, "first": documents.count(), "batches": _read_batches},
+            {"tally": Tally.from_dict},
+        )
+        fields = {
+            "most": documents.count(1),
+            "kept": documents.mapping_of(window),
+            "earlier": Summary.from_dict,
+            "closed": documents.optional(documents.text),
+        }
+        found = documents.read("windows", document, fields, {"judged": documents.count()})
+        found["kept"] = {name: Window(**content) for name, content in found["kept"].items()}
+        windows = cls(**found)
+        kept, first = windows.kept.values(), min(windows.kept, default=None)
+        documents.every((
+            (len(kept) <= windows.most, f"must have at most {windows.most} windows `kept`, as `most` says"),
+            (
+                windows.closed is None or first is None or windows.closed < first,
+                "must keep windows that are later than the last that was `closed`",
+            ),
+            (
+                all(w.tally is None or w.tally.n == w.summary.n for w in kept),
+                "must have as many rows in each `tally` as in its `summary`",
+            ),
+        ))  # fmt: skip
+        return windows
+
+
+def _read_batches(value: Any) -> set[str]:
+    found = documents.list_of(documents.text)(value)
+    if found != sorted(set(found)):
+        documents.refuse("must be in order, each batch once")
+    return set(found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import documents
 from ..errors import FileError
 from ..files import write_atomically
 from .column_checks import check_column
@@ -81,7 +82,8 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
     path = Path(folder) / f"{NAME}.json"
     if not path.is_file():
         raise FileError(f"{path} does not exist.\n\nHint: safecal paper study --out {os.fspath(folder)!r}")
-    return Study.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    with documents.of_file(path):
+        return Study.from_dict(documents.parsed(path.read_bytes()))
 
 
 def markers(name: str) -> tuple[str, str]:

@@ -109,19 +109,34 @@ class Study:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body("study", document, cls.__slots__)
-
-        def tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-
-        return cls(
-            content["replications"],
-            tuple(Score(**tuples(one)) for one in content["scores"]),
-            tuple(tuple(line) for line in content["blends"]),
-            tuple(content["clips"]),
-            tuple(Match(**one) for one in content["matches"]),
-            content["seeds"],
+        whole, pair = documents.count(), lambda value: _reals(value, 2)
+        score = documents.record(
+            dict.fromkeys(("name", "formula"), documents.text)
+            | dict.fromkeys(("fitted", "agreeing"), whole)
+            | dict.fromkeys(("chi2", "plain", "ece", "ecd", "outer"), pair)
+            | {"p_value": documents.between(0.0, 1.0)}
         )
+        match = documents.record(
+            dict.fromkeys(("seed", "agreeing"), whole)
+            | dict.fromkeys(("generator", "order"), documents.text)
+            | {"largest": documents.between(0.0)}
+        )
+        fields = {
+            "replications": documents.count(1),
+            "scores": documents.list_of(score, 1),
+            "blends": documents.list_of(lambda value: _reals(value, len(ON_PROBABILITY)), len(ON_LOGIT), len(ON_LOGIT)),
+            "clips": lambda value: _reals(value, len(CLIPS)),
+            "matches": documents.list_of(match, 1),
+            "seeds": whole,
+        }
+        found = documents.read("study", document, fields)
+        found["scores"] = tuple(Score(**one) for one in found["scores"])
+        found["matches"] = tuple(Match(**one) for one in found["matches"])
+        return cls(**found | {"blends": tuple(found["blends"])})
+
+
+def _reals(value: Any, size: int) -> tuple[float, ...]:
+    return tuple(documents.list_of(documents.read_number, size, size)(value))
 
 
 def run_study(replications: int = 1000, *, seeds: int = SEEDS, tick: Callable[[str], None] | None = None) -> Study:

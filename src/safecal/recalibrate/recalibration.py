@@ -1,7 +1,7 @@
 """Fitting and applying a temperature, whichever way it is chosen."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
@@ -15,6 +15,7 @@ from .._checks.recalibration import (
     fitted_codes,
     group_column,
     groups_refused,
+    inverse_temperature,
     other_kind,
     refused,
     spread_form,
@@ -55,6 +56,9 @@ class FittedTemperature:
     interval: Interval
     n: int
 
+    def __post_init__(self) -> None:
+        inverse_temperature(self.beta, "beta")
+
     @property
     def temperature(self) -> float:
         """The temperature that is applied."""
@@ -67,7 +71,8 @@ class FittedTemperature:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        return cls(content["beta"], Interval.from_dict(content["interval"]), content["n"])
+        beta = documents.between(1e-300, 1e300)  # below 0 it would turn every prediction round
+        return cls(**documents.record({"beta": beta, "interval": Interval.from_dict, "n": documents.count(1)})(content))
 
 
 class Recalibration(ABC):
@@ -257,7 +262,7 @@ class Recalibration(ABC):
     def _betas(self, groups: ArrayLike | None, n: int, reference: str) -> AnyArray | float:
         found = fitted_codes(groups, n, reference, self.groups_)
         if found is None:
-            return self.beta_
+            return inverse_temperature(self.beta_, "beta_")
         assert self.groups_ is not None
         keys, codes = found
         return np.array([self.groups_[key].beta for key in keys])[codes]
@@ -336,12 +341,21 @@ class Recalibration(ABC):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        content = documents.body(cls._kind, document, (*cls._options, "family", "fit", "groups"))
-        made = cls(**{name: content[name] for name in cls._options})
-        groups = content["groups"]
-        if groups is not None:
-            groups = {_key(row["key"]): FittedTemperature.from_dict(row["fit"]) for row in groups}
-        made._set(content["family"], FittedTemperature.from_dict(content["fit"]), groups)
+        group = documents.record({"key": documents.key, "fit": FittedTemperature.from_dict})
+        fields = {name: _OPTIONS[name] for name in cls._options}
+        state = {
+            "family": documents.words,
+            "fit": FittedTemperature.from_dict,
+            "groups": documents.optional(documents.list_of(group, 1)),
+        }
+        found = documents.read(cls._kind, document, fields | state)
+        made = cls(**{name: found[name] for name in cls._options})
+        groups = None
+        if found["groups"] is not None:
+            groups = {row["key"]: row["fit"] for row in found["groups"]}
+            with documents.at("groups"):
+                documents.distinct([row["key"] for row in found["groups"]])
+        made._set(found["family"], found["fit"], groups)
         return made
 
     def __repr__(self) -> str:
@@ -352,5 +366,8 @@ class Recalibration(ABC):
         return f"{name}: T = {self.temperature_:.4g} from {self.n_} rows{groups}"
 
 
-def _key(value: Any) -> Hashable:
-    return tuple(_key(v) for v in value) if isinstance(value, list) else value
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "level": documents.LEVEL,
+    "alpha": documents.between(0.0, 0.5, inside=True),
+    "sharpen": documents.flag,
+}

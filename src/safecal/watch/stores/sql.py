@@ -2,12 +2,13 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Any
 
 from ... import documents
-from ...errors import FileError, SafecalError
+from ...errors import DocumentError, FileError, SafecalError
 from ...monitor import Alarm, Monitor
 from ...summary import Summary
 from ..arrivals import written
@@ -20,6 +21,7 @@ _LOGS = ("log_over", "log_under", "log_change")  # of every point
 _MORE = ("log_up", "log_down", "log_other")  # where shifts, or changes in the other direction, are looked for
 
 VERSION = 1
+_RESTORE = "\n\nHint: restore the store from a copy, or begin another with `--store`; nothing was written to this one."
 
 TABLES = (
     "CREATE TABLE safecal_state (model TEXT PRIMARY KEY, changes INTEGER NOT NULL, settings TEXT NOT NULL, "
@@ -58,7 +60,7 @@ class SqlStore(Store):
         with self._transaction():
             found = self._rows("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
             if found:
-                self.settings = check_settings(json.loads(found[0][0]), settings, self.name)
+                self.settings = check_settings(self._settings(found[0][0]), settings, self.name)
                 return
             # What was not asked for is as the monitor has it.
             self.settings = {k: getattr(monitor, k, None) if v is None else v for k, v in settings.items()}
@@ -73,7 +75,10 @@ class SqlStore(Store):
             found = self._rows("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
         if not found:
             raise FileError(f"{self.name} knows nothing of a model named {self.model!r}.\n\nHint: `--name` names it.")
-        self.settings = json.loads(found[0][0])
+        self.settings = self._settings(found[0][0])
+
+    def _settings(self, content: Any) -> dict[str, Any]:
+        return dict(self._read("safecal_state", "settings", content, documents.mapping_of(_setting)))
 
     def monitor(self) -> Monitor:
         with self._transaction():
@@ -81,25 +86,46 @@ class SqlStore(Store):
 
     def _monitor(self) -> Monitor:
         found = self._rows("SELECT monitor, changes FROM safecal_state WHERE model = ?", (self.model,))
-        self._changes = int(found[0][1])
-        return Monitor.from_dict(self._document(found[0][0]))
+        if not found:
+            raise FileError(f"{self.name} is damaged: safecal_state has no row of the model {self.model!r}.{_RESTORE}")
+        monitor: Monitor = self._read("safecal_state", "monitor", found[0][0], Monitor.from_dict)
+        self._changes = self._whole("safecal_state", "changes", found[0][1])
+        return monitor
 
     def _change(self) -> int:
         """Count a change, which locks the state until the transaction ends, and return how many there were."""
         self._rows("UPDATE safecal_state SET changes = changes + 1 WHERE model = ?", (self.model,))
-        return int(self._rows("SELECT changes FROM safecal_state WHERE model = ?", (self.model,))[0][0])
+        found = self._rows("SELECT changes FROM safecal_state WHERE model = ?", (self.model,))
+        return self._whole("safecal_state", "changes", found[0][0] if found else None)
 
-    def _document(self, text: str) -> Any:
+    def _read(self, table: str, place: object, content: Any, reader: Callable[[Any], Any]) -> Any:
+        """Read what a row of a table holds; ``place`` is its number, or its column."""
         try:
-            return json.loads(text)
-        except ValueError as error:
-            raise FileError(f"{self.name} is damaged: a document in it is not JSON ({error}).") from error
+            if not isinstance(content, str):
+                documents.refuse("must be JSON in text", type(content).__name__)
+            return reader(documents.parsed(content))
+        except DocumentError as error:
+            raise self._damaged(table, place, str(error).partition("\n")[0]) from error
+
+    def _whole(self, table: str, column: str, found: Any) -> int:
+        if not isinstance(found, int):
+            raise self._damaged(table, column, f"it must be a whole number, and is {found!r:.60}.")
+        return found
+
+    def _texts(self, table: str, place: object, row: Row) -> Row:
+        if not all(isinstance(found, str) for found in row):
+            raise self._damaged(table, place, "it must be text.")
+        return row
+
+    def _damaged(self, table: str, place: object, why: str) -> FileError:
+        where = f"row {place} of {table}" if isinstance(place, int) else f"`{place}` in {table}"
+        return FileError(f"{self.name} is damaged: {where}, of the model {self.model!r}: {why}{_RESTORE}")
 
     def known(self, batch: str) -> Known | None:
         words = "SELECT digest, stamp FROM safecal_batches WHERE model = ? AND batch = ?"
         with self._transaction():
             found = self._rows(words, (self.model, batch))
-        return Known(*found[0]) if found else None
+        return Known(*self._texts("safecal_batches", "digest", found[0])) if found else None
 
     def restamp(self, batch: str, stamp: str) -> None:
         words = "UPDATE safecal_batches SET stamp = ? WHERE model = ? AND batch = ?"
@@ -110,7 +136,7 @@ class SqlStore(Store):
         words = "SELECT batch FROM safecal_batches WHERE model = ? AND substr(batch, 1, ?) = ? ORDER BY number"
         with self._transaction():
             found = self._rows(words, (self.model, len(start), start))
-        yield from (row[0] for row in found)
+        yield from (self._texts("safecal_batches", "batch", row)[0] for row in found)
 
     def commit(self, taken: Taken) -> None:
         with self._transaction():
@@ -159,7 +185,8 @@ class SqlStore(Store):
     def asides(self) -> tuple[Aside, ...]:
         words = "SELECT batch, digest, place, reason FROM safecal_asides WHERE model = ? ORDER BY number"
         with self._transaction():
-            return tuple(Aside(*row) for row in self._rows(words, (self.model,)))
+            found = self._rows(words, (self.model,))
+        return tuple(Aside(*self._texts("safecal_asides", "reason", row)) for row in found)
 
     def count(self) -> int:
         with self._transaction():
@@ -170,11 +197,11 @@ class SqlStore(Store):
             return self._alarms()
 
     def _alarms(self) -> tuple[Raised, ...]:
-        return tuple(_raised(self._document(x)) for x in self._documents("safecal_alarms"))
+        return tuple(self._documents("safecal_alarms", _raised))
 
-    def _documents(self, table: str) -> list[str]:
-        words = f"SELECT document FROM {table} WHERE model = ? ORDER BY number"
-        return [row[0] for row in self._rows(words, (self.model,))]
+    def _documents(self, table: str, reader: Callable[[Any], Any]) -> list[Any]:
+        words = f"SELECT number, document FROM {table} WHERE model = ? ORDER BY number"
+        return [self._read(table, number, text, reader) for number, text in self._rows(words, (self.model,))]
 
     def undelivered(self, channel: str) -> tuple[tuple[int, Raised], ...]:
         words = (
@@ -183,7 +210,7 @@ class SqlStore(Store):
         )
         with self._transaction():
             found = self._rows(words, (self.model, channel))
-        return tuple((int(number), _raised(self._document(text))) for number, text in found)
+        return tuple((number, self._read("safecal_alarms", number, text, _raised)) for number, text in found)
 
     def delivered(self, number: int, channel: str) -> None:
         words = "INSERT INTO safecal_deliveries (alarm, channel) VALUES (?, ?) ON CONFLICT (alarm, channel) DO NOTHING"
@@ -204,8 +231,7 @@ class SqlStore(Store):
             self._change()
             monitor, granted = self._monitor(), []
             for number, text in found:
-                group = json.loads(text)
-                group = tuple(group) if isinstance(group, list) else group
+                group = self._read("safecal_requests", number, text, documents.key)
                 try:
                     monitor.acknowledge(group=group)
                     granted.append(group)
@@ -218,20 +244,36 @@ class SqlStore(Store):
         return tuple(granted)
 
     def last(self) -> Point | None:
-        words = "SELECT document FROM safecal_points WHERE model = ? ORDER BY number DESC LIMIT 1"
+        words = "SELECT number, document FROM safecal_points WHERE model = ? ORDER BY number DESC LIMIT 1"
         with self._transaction():
             found = self._rows(words, (self.model,))
-        return _read_point(self._document(found[0][0])) if found else None
+        return self._read("safecal_points", found[0][0], found[0][1], _read_point) if found else None
 
     def history(self) -> History:
         with self._transaction():
-            points = tuple(_read_point(self._document(x)) for x in self._documents("safecal_points"))
+            points = tuple(self._documents("safecal_points", _read_point))
             aside = self._rows("SELECT count(*) FROM safecal_asides WHERE model = ?", (self.model,))[0][0]
             return History(self._monitor(), points, self._alarms(), int(aside))
 
 
 def _text(content: Any) -> str:
     return json.dumps(content, allow_nan=False)
+
+
+def _setting(value: Any) -> Any:
+    """Read a setting: nothing, a word, a number, yes or no, or the names of columns."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    return documents.list_of(documents.text)(value) if isinstance(value, list) else documents.read_number(value)
+
+
+def _moment(value: Any) -> str:
+    """Read a moment: ISO 8601."""
+    try:
+        datetime.fromisoformat(documents.text(value))
+    except ValueError:
+        documents.refuse("must be a moment, as 2026-01-31T12:00:00+00:00", value)
+    return str(value)
 
 
 def _point(point: Point) -> dict[str, Any]:
@@ -241,16 +283,26 @@ def _point(point: Point) -> dict[str, Any]:
     return documents.document("point", content | logs | {"summary": point.summary.to_dict()})
 
 
-def _read_point(document: Mapping[str, Any]) -> Point:
-    names = ("batch", "window", "received", "summary")
-    found = documents.body("point", document, (*names, *_LOGS))
-    logs = {name: float(found[name]) for name in (*_LOGS, *_MORE) if name in found}
-    return Point(found["batch"], found["window"], found["received"], Summary.from_dict(found["summary"]), **logs)
+_log = documents.between(infinite=True)
+_POINT: dict[str, Any] = {
+    "batch": documents.text,
+    "window": documents.optional(documents.text),
+    "received": _moment,
+    "summary": Summary.from_dict,
+    **dict.fromkeys(_LOGS, _log),
+}
+
+
+def _read_point(document: Any) -> Point:
+    return Point(**documents.read("point", document, _POINT, dict.fromkeys(_MORE, _log)))
 
 
 def _alarm(raised: Raised) -> dict[str, Any]:
     return {"alarm": raised.alarm.to_dict(), "at": raised.at, "batch": raised.batch}
 
 
-def _raised(document: Mapping[str, Any]) -> Raised:
-    return Raised(Alarm.from_dict(document["alarm"]), document["at"], document["batch"])
+_RAISED = documents.record({"alarm": Alarm.from_dict, "at": _moment, "batch": documents.text})
+
+
+def _raised(document: Any) -> Raised:
+    return Raised(**_RAISED(document))
