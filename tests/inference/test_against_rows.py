@@ -91,6 +91,7 @@ MILLION = {("rare", False), ("vague and sharp", True)}  # the others have a tent
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("law", SMOOTH)
 def test_a_million_rows(law: str, weighted: bool) -> None:

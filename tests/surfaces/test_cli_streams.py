@@ -16,6 +16,7 @@ import pytest
 pl = pytest.importorskip("polars", minversion="1.38")
 pytestmark = [
     pytest.mark.proof,
+    pytest.mark.no_cover,  # a hundred processes of a few lines each
     pytest.mark.skipif(
         shutil.which("bash") is None or not Path("/dev/full").exists(), reason="a shell, and a disk that is always full"
     ),
@@ -53,13 +54,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shell(folder: Path) -> Callable[..., Said]:
     """Return a function that types a line into a shell; the status is that of the first command of its last pipe."""
 
-    # A hundred processes: what they run is measured where others run it, and measuring takes longer than running.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")}
-
     def run(line: str, *, status: str = "${PIPESTATUS[0]}", **environment: str) -> Said:
         script = f'safecal() {{ "{sys.executable}" -m safecal.cli.main "$@"; }}\n{line}\nexit "{status}"'
         found = subprocess.run(
-            ["bash", "-c", script], cwd=folder, env=inherited | environment, text=True, encoding="utf-8",
+            ["bash", "-c", script], cwd=folder, env=os.environ | environment, text=True, encoding="utf-8",
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, timeout=120,
         )  # fmt: skip
         return Said(found.returncode, found.stderr)
