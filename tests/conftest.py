@@ -78,6 +78,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.proof)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure no process that a test starts whose own lines are not measured."""
+    told = os.environ.pop("COVERAGE_PROCESS_CONFIG", None) if item.get_closest_marker("no_cover") else None
+    try:
+        return (yield)
+    finally:
+        if told is not None:
+            os.environ["COVERAGE_PROCESS_CONFIG"] = told
+
+
 @pytest.hookimpl(optionalhook=True)  # where pytest-xdist is not installed, no one calls it
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give a module to one worker, so that its fixtures are built once.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import pairwise
@@ -223,23 +221,6 @@ def _tier(kind: str, case: str) -> Any:
 
 
 PAIRS = [pytest.param(kind, case, marks=_tier(kind, case)) for kind in LOCAL for case in CASES]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    sql = pytest.importorskip("pyspark.sql")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)
-        session = (
-            sql.SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "OFF")
-            .getOrCreate()
-        )
-        yield session
-        session.stop()
 
 
 def _spark(session: Any, table: Any) -> Any:

@@ -8,6 +8,7 @@ stands for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,18 @@ from mpmath import mp, mpf
 DIGITS = 700
 
 Number = Any  # an mpmath number: mpmath ships no types
+
+
+@lru_cache(maxsize=5000)  # each outcome of a row needs the same ones
+def _log(x: Number) -> Number:
+    with mp.workdps(DIGITS):
+        return mp.log(x)
+
+
+@lru_cache(maxsize=5000)
+def _exp(x: Number) -> Number:
+    with mp.workdps(DIGITS):
+        return mp.exp(x)
 
 
 class Exact(NamedTuple):
@@ -53,7 +66,7 @@ def bernoulli_from_logit(logit: float, y: int) -> Exact:
             positive = mpf(1 if logit > 0 else 0)
             return _discrete([1 - positive, positive], y, brier_classes=1)
         exact = mpf(float(logit))
-        return _discrete([1 / (1 + mp.exp(exact)), 1 / (1 + mp.exp(-exact))], y, brier_classes=1)
+        return _discrete([1 / (1 + _exp(exact)), 1 / (1 + _exp(-exact))], y, brier_classes=1)
 
 
 def categorical_from_probabilities(p: Sequence[float], y: int) -> Exact:
@@ -66,14 +79,14 @@ def categorical_from_logits(z: Sequence[float], y: int) -> Exact:
     """Score unnormalised log-probabilities."""
     with mp.workdps(DIGITS):
         top = mpf(float(max(z)))
-        unnormalised = [mpf(0) if np.isneginf(x) else mp.exp(mpf(float(x)) - top) for x in z]
+        unnormalised = [mpf(0) if np.isneginf(x) else _exp(mpf(float(x)) - top) for x in z]
         total = mp.fsum(unnormalised)
         return _discrete([u / total for u in unnormalised], y, brier_classes=2 if len(z) > 2 else 1)
 
 
 def _discrete(p: list[Number], y: int, brier_classes: int) -> Exact:
     # Two classes have the binary Brier score, which is half the sum over both classes.
-    log_p = [mp.log(x) if x > 0 else mpf(0) for x in p]
+    log_p = [_log(x) if x > 0 else mpf(0) for x in p]
     entropy = -mp.fsum(x * z for x, z in zip(p, log_p, strict=True))
     varentropy = mp.fsum(x * (-z - entropy) ** 2 for x, z in zip(p, log_p, strict=True))
     third = mp.fsum(x * (-z - entropy) ** 3 for x, z in zip(p, log_p, strict=True))
@@ -86,7 +99,7 @@ def absolute_moment(p: Sequence[Number], order: int) -> Number:
     """Return ``sum p |log p - mean of log p|^order``: the scale of what a central moment can be known to."""
     with mp.workdps(DIGITS):
         exact = [mpf(x) for x in p if x > 0]
-        log_p = [mp.log(x) for x in exact]
+        log_p = [_log(x) for x in exact]
         mean = mp.fsum(x * z for x, z in zip(exact, log_p, strict=True))
         return mp.fsum(x * abs(z - mean) ** order for x, z in zip(exact, log_p, strict=True))
 
@@ -95,7 +108,7 @@ def moment_slack(p: Sequence[Number], order: int, relative: float) -> Number:
     """Return how far ``sum p |log p - mean|^order`` moves when each log p moves by ``relative (|log p| + entropy)``."""
     with mp.workdps(DIGITS):
         exact = [mpf(x) for x in p if x > 0]
-        log_p = [mp.log(x) for x in exact]
+        log_p = [_log(x) for x in exact]
         mean = mp.fsum(x * z for x, z in zip(exact, log_p, strict=True))
         near = [abs(z - mean) for z in log_p]
         wide = [a + relative * (abs(z) + abs(mean)) for a, z in zip(near, log_p, strict=True)]
@@ -106,7 +119,7 @@ def softmax(z: Sequence[float]) -> list[Number]:
     """Return the probabilities of unnormalised log-probabilities."""
     with mp.workdps(DIGITS):
         top = mpf(float(max(z)))
-        unnormalised = [mpf(0) if np.isneginf(x) else mp.exp(mpf(float(x)) - top) for x in z]
+        unnormalised = [mpf(0) if np.isneginf(x) else _exp(mpf(float(x)) - top) for x in z]
         total = mp.fsum(unnormalised)
         return [u / total for u in unnormalised]
 

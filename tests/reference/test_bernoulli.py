@@ -41,6 +41,7 @@ def assert_exact(form: str, values: list[float], score: Callable[[float, int], o
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_log_odds_from_minus_700_to_700_are_scored_to_12_digits() -> None:
     assert_exact("logits", LOGITS, oracle.bernoulli_from_logit)
 
@@ -54,6 +55,7 @@ def test_probabilities_a_few_ulp_from_one_half_are_scored_to_12_digits() -> None
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_ten_thousand_random_predictions_are_scored_to_12_digits() -> None:
     rng = np.random.default_rng(3)
     assert_exact("logits", rng.uniform(-700.0, 700.0, 2500).tolist(), oracle.bernoulli_from_logit)

@@ -16,7 +16,7 @@ import safecal
 
 from . import oracle
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # nearly all of it is the reference
 
 TOLERANCE = 1e-14
 MOMENT = 1e-12

@@ -119,6 +119,7 @@ def run(code: str, library: Path, **environment: str) -> str:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_no_sanitiser_complains(tmp_path: Path) -> None:
     """Address and undefined-behaviour sanitisers, on every path of the kernel."""
     library = tmp_path / "_compiled.so"
@@ -131,6 +132,7 @@ def test_no_sanitiser_complains(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_every_processor_gives_the_same_bits(tmp_path: Path) -> None:
     """The narrowest registers, wider ones where this processor has them, and the build that picks by itself."""
     information = Path("/proc/cpuinfo")

@@ -12,7 +12,7 @@ from safecal.errors import UnavailableError
 from safecal.families.density import density
 from safecal.families.distributions import adapt
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # nearly all of it is the reference
 
 X = np.array([0.25, 0.5, 0.75])
 

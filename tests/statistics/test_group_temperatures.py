@@ -51,6 +51,7 @@ def test_groups_far_beyond_the_limit_are_found() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [50, 500, 5000])
 @pytest.mark.parametrize("law", LAWS)
 def test_the_share_of_groups_is_kept(law: str, n: int) -> None:
@@ -59,6 +60,7 @@ def test_the_share_of_groups_is_kept(law: str, n: int) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("law", LAWS)
 def test_it_is_kept_with_weights(law: str) -> None:
     assert _rate(law, 500, 400, weighted=True) <= SHARE + error(SHARE, 400)

@@ -74,12 +74,16 @@ def assert_it_fits(page: Any, pictures: int | None = None) -> None:
 def assert_it_is_accessible(page: Any, least: int) -> None:
     """Hold a page to the rules of axe-core, of which at least so many must apply, in light and dark."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    for scheme in ("light", "dark"):
+    # In the dark the page has other colours and nothing else: the other rules would say what they said.
+    colours = "runOnly: ['color-contrast', 'link-in-text-block'], "
+    for scheme, which, few in (("light", "", least), ("dark", colours, 0)):
         page.emulate_media(color_scheme=scheme)
-        found = page.evaluate("axe.run({resultTypes: ['violations']}).then(r => [r.violations, r.passes.length])")
+        found = page.evaluate(
+            f"axe.run({{{which}resultTypes: ['violations']}}).then(r => [r.violations, r.passes.length])"
+        )
         bad = [(fault["impact"], fault["id"], [n["html"] for n in fault["nodes"]]) for fault in found[0]]
         assert bad == [], scheme
-        assert found[1] > least
+        assert found[1] > few
 
 
 def needs_axe() -> None:

@@ -169,6 +169,7 @@ def test_the_demo_writes_a_report_and_says_where(tmp_path: Path, safecal: Safeca
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
 def test_whatever_stops_it_outputs_are_whole_or_absent(how: signal.Signals, rows: Path, tmp_path: Path) -> None:
     """The moments are spread over the whole life of the process; the last is left to end."""

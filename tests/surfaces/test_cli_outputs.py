@@ -288,7 +288,7 @@ REDIRECTED = [
     [
         ("evaluate - --report rows.csv < rows.csv", "`--report` must be another file than standard input"),
         ("evaluate rows.csv >> rows.csv", "standard output must be another file than `file`"),
-        *(pytest.param(*case, marks=pytest.mark.proof) for case in REDIRECTED),
+        *(pytest.param(*case, marks=[pytest.mark.proof, pytest.mark.no_cover]) for case in REDIRECTED),
     ],
 )
 def test_a_redirection_is_seen(line: str, message: str, here: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 pl = pytest.importorskip("polars", minversion="1.38")
 pytestmark = [
     pytest.mark.proof,
+    pytest.mark.no_cover,  # a hundred processes of a few lines each
     pytest.mark.skipif(
         shutil.which("bash") is None or not Path("/dev/full").exists(), reason="a shell, and a disk that is always full"
     ),

@@ -152,12 +152,11 @@ TITLES = {
 }
 
 
+REPEATED = [pytest.mark.proof, pytest.mark.no_cover]
 DRAWN_OFTEN = {"over-confident", "ten classes", "states by group", "an unnormalised density", "impossible outcomes"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in DRAWN_OFTEN else pytest.mark.proof) for name in CASES]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in DRAWN_OFTEN else REPEATED) for name in CASES])
 def test_a_dashboard_draws_everything(name: str) -> None:
     evaluation = CASES[name]()
     figure = plot.dashboard(evaluation)

@@ -12,6 +12,7 @@ BENCH = ROOT / "bench"
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     pytest.importorskip("polars", minversion="1.38")

@@ -1,0 +1,32 @@
+"""One recipe of Spark for every module that asks it."""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+SPARK = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "2",
+    # Small tables are otherwise computed row by row while a query is planned: slowly, and not by what users run.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
+    # Nothing here runs long enough for a thorough compiler, or for a second thread of a garbage collector.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql")
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")  # PySpark warns of pandas 3
+        patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # what workers run is run here too, and measured
+        session = sql.SparkSession.builder.master("local[2]").config(map=SPARK).getOrCreate()
+        yield session
+        session.stop()
