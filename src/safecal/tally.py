@@ -23,7 +23,7 @@ from ._types import AnyArray, ArrayLike, FloatArray
 from .clustering import Clustered, Clustering, few_pairs
 from .errors import MergeError, ShapeError
 from .families.predictions import Predictions, possible_weight
-from .histogram import Histogram, counted, of_points
+from .histogram import Histogram, counted, of_points, share_of_worst
 from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
 from .summary import COLUMN, Summary, added_up, summed
@@ -229,7 +229,15 @@ class Tally:
         points = self.points
         if points is None:
             return Histogram() if self.spread is None else self.spread
-        return of_points(points, self.summary.weight - self.summary.weight_impossible)
+        return Histogram.of(of_points(points, self.summary.weight - self.summary.weight_impossible).T)
+
+    @property
+    def worst_share(self) -> float:
+        """Share of all excess above 0 in the most surprising 1 % of the rows."""
+        points = self.points
+        if points is None:
+            return self.histogram.worst_share()
+        return share_of_worst(of_points(points, self.summary.weight - self.summary.weight_impossible))
 
     @property
     def orders(self) -> list[Order]:

@@ -16,14 +16,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from .._checks.columns import fraction
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..summary import COLUMN, Summary, as_sums
 from .results import Interval
 from .skewed import FEW
-from .tails import pearson3_quantiles
+from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
 
 __all__ = [
     "Keys",
@@ -179,11 +178,8 @@ class Keys(NamedTuple):
 
     def _claimed(self, *, upper: bool) -> FloatArray:
         """Return a quantile of the summed excess if the model is calibrated; NaN where it claims no spread."""
-        found = np.full(len(self.n), np.nan)
-        some: BoolArray = self.variance > 0.0
-        spread = (self.variance + self.numerical)[some]
-        found[some] = pearson3_quantiles(self.alpha, spread, self.third[some], upper=upper)
-        return found
+        spread = np.where(self.variance > 0.0, self.variance + self.numerical, np.nan)
+        return pearson3_quantiles(self.alpha, spread, self.third, upper=upper)
 
     def _rare(self) -> FloatArray:
         """Return the Poisson bound; NaN where surprises are many, or of no size."""
@@ -193,7 +189,7 @@ class Keys(NamedTuple):
         some: BoolArray = (self.variance > 0.0) & (self.third > 0.0) & (expected < _MANY)
         size, expected = size[some], expected[some]
         seen = np.maximum(self.excess[some] / size + expected, 0.0)
-        most = special.gammainccinv(seen + 1.0, self.alpha)
+        most = gamma_quantiles(self.alpha, seen + 1.0, upper=True)
         found[some] = (most - expected) * size / self.weight[some]
         return found
 
@@ -206,9 +202,9 @@ class Keys(NamedTuple):
 
 def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
     if len(n) < _SMALL:
-        return np.asarray(-special.stdtrit(np.maximum(n - 1.0, 1.0), alpha))
+        return t_quantiles(alpha, np.maximum(n - 1.0, 1.0))
     few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
-    return np.asarray(-special.stdtrit(np.maximum(few - 1.0, 1.0), alpha)[place])
+    return np.asarray(t_quantiles(alpha, np.maximum(few - 1.0, 1.0))[place])
 
 
 def bent(g: FloatArray, skew: FloatArray) -> FloatArray:

@@ -168,8 +168,8 @@ class PointsLaw(Law):
         L, n = self._L, self._n
         step = (other - beta) * L
         share = special.expit(-other * L) if isinstance(other, np.ndarray) else self._share(other)
-        far = np.abs(step) >= 1.0
-        if not far.any():
+        far = np.abs(step) >= 1.0 if isinstance(other, np.ndarray) or abs(other - beta) * self._largest >= 1.0 else None
+        if far is None or not far.any():
             return float(n @ np.log1p(share * np.expm1(step)))
         there = other[far] if isinstance(other, np.ndarray) else other
         apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -there * L[far])
@@ -180,6 +180,10 @@ class PointsLaw(Law):
         if self._kept is None or self._kept[0] != beta:
             self._kept = beta, special.expit(-beta * self._L)
         return self._kept[1]
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(self._L.max())
 
     @cached_property
     def _most(self) -> float:
