@@ -224,6 +224,9 @@ def _sums_of_points(points: Points, index: IndexArray, size: int) -> FloatArray:
                 "sum_excess2_weight3": w * e2,
                 "sum_varentropy_weight2": nw2 * spread,
             }
-        sums = {name: np.bincount(index, weights=column, minlength=size) for name, column in columns.items()}
+        sums: dict[str, FloatArray] = {
+            name: np.bincount(index, weights=column, minlength=size).astype(np.float64, copy=False)
+            for name, column in columns.items()
+        }
     sums.setdefault("n", sums["weight"])
     return completed(sums)

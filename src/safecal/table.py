@@ -201,7 +201,7 @@ class Table:
         str
             The key as text.
         """
-        return self.bins.labels[place] if self.bins is not None else _label(self.keys[place])
+        return self.bins.label(place) if self.bins is not None else _label(self.keys[place])
 
     @property
     def total(self) -> Summary:

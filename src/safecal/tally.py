@@ -221,7 +221,7 @@ class Tally:
     @property
     def points(self) -> Points | None:
         """Points that stand for two-class rows; None for other families."""
-        return self.spectrum.points() if isinstance(self.spectrum, Cells | WeightedCells) else None
+        return self.spectrum.points() if isinstance(self.spectrum, (Cells, WeightedCells)) else None
 
     @property
     def histogram(self) -> Histogram:
@@ -242,7 +242,7 @@ class Tally:
     @property
     def orders(self) -> list[Order]:
         """Cells of the predictions in their order; none where there is no order."""
-        if isinstance(self.spectrum, Cells | WeightedCells):
+        if isinstance(self.spectrum, (Cells, WeightedCells)):
             return [order_of_cells(self.spectrum)]
         return [] if self.ordered is None else self.ordered.orders()
 

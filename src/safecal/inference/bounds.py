@@ -146,8 +146,10 @@ def law_of(tally: Tally) -> Law | None:
     points = tally.points
     law: Law
     if points is not None:
-        many = isinstance(tally.spectrum, Cells) and len(points.L) > _MANY
-        law = PointsLaw(points, s.sum_excess, mass, tally.spectrum.together() if many else None)
+        together = None
+        if isinstance(tally.spectrum, Cells) and len(points.L) > _MANY:
+            together = tally.spectrum.together()
+        law = PointsLaw(points, s.sum_excess, mass, together)
     elif isinstance(tally.spectrum, Nodes):
         try:
             most = math.nan if tally.n_certain else tally.most_entropy

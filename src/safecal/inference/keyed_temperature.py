@@ -232,7 +232,7 @@ class KeyTemperatures:
     """
 
     def __init__(self, law: KeyLaw, sums: FloatArray, alpha: float, reach: FloatArray | None = None) -> None:
-        self._law, self._keys, self._reach = law, Keys.of(sums, alpha), reach
+        self._law, self._keys, self._alpha, self._reach = law, Keys.of(sums), alpha, reach
         self._every = np.arange(len(sums))
 
     def beyond(self, temperature: float) -> Hot:
@@ -259,7 +259,8 @@ class KeyTemperatures:
         some = some._replace(ecd=value, excess=distance, variance=at.variance, third=at.third, least=least)
         with np.errstate(all="ignore"):
             slack = at.rounding / some.weight
-            return some.low() - slack if name == "low" else some.high() + slack
+            side = -1 if name == "low" else +1
+            return some.bounds((self._alpha, side))[0] + side * slack
 
     def intervals(self, keys: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the temperature of some keys, and its bounds: 0, infinite, or NaN where there is none."""

@@ -166,6 +166,8 @@ class PointsLaw(Law):
     def _change(self, beta: float, other: float | FloatArray) -> float:
         """Return by how much the rate at beta is larger than at another one; all digits of it where they are close."""
         L, n = self._L, self._n
+        if not isinstance(other, np.ndarray) and other == beta:
+            return 0.0
         step = (other - beta) * L
         share = special.expit(-other * L) if isinstance(other, np.ndarray) else self._share(other)
         far = np.abs(step) >= 1.0 if isinstance(other, np.ndarray) or abs(other - beta) * self._largest >= 1.0 else None
