@@ -27,12 +27,12 @@ from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
 __all__ = [
     "Keys",
     "bent",
+    "blocks",
     "bounds_by_key",
     "firm_and_weak_bounds",
     "interval_from_sums",
     "intervals_from_sums",
     "intervals_together",
-    "lows_by_key",
 ]
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
@@ -47,23 +47,17 @@ def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArra
     NaN; those where an impossible outcome happened have infinity, twice.
     """
     low, high = np.empty(len(sums)), np.empty(len(sums))
-    for rows in _blocks(len(sums)):
+    for rows in blocks(len(sums)):
         low[rows], high[rows] = Keys.of(sums[rows]).bounds((alpha, -1), (alpha, +1))
     return low, high
 
 
 def firm_and_weak_bounds(sums: FloatArray, alpha: float, weaker: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``; of not too many keys."""
-    low, high, at_least = Keys.of(sums).bounds((alpha, -1), (alpha, +1), (weaker, -1))
-    return low, high, at_least
-
-
-def lows_by_key(sums: FloatArray, alpha: float) -> FloatArray:
-    """Return the lower bounds of `bounds_by_key` alone."""
-    low = np.empty(len(sums))
-    for rows in _blocks(len(sums)):
-        low[rows] = Keys.of(sums[rows]).bounds((alpha, -1))[0]
-    return low
+    """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``."""
+    found = np.empty((3, len(sums)))
+    for rows in blocks(len(sums)):
+        found[:, rows] = Keys.of(sums[rows]).bounds((alpha, -1), (alpha, +1), (weaker, -1))
+    return found[0], found[1], found[2]
 
 
 def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
@@ -87,13 +81,14 @@ def _each(sums: FloatArray, level: float) -> float:
     return (1.0 - level) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
 
 
-def _blocks(count: int) -> list[slice]:
+def blocks(count: int) -> list[slice]:
+    """Return keys a few at a time."""
     return [slice(start, start + _BLOCK) for start in range(0, count, _BLOCK)]
 
 
 def _intervals(sums: FloatArray, alpha: float, level: float) -> tuple[Interval, ...]:
     found = []
-    for rows in _blocks(len(sums)):
+    for rows in blocks(len(sums)):
         keys = Keys.of(sums[rows])
         bounds = keys.bounds((alpha, -1), (alpha, +1))
         ends = (x.tolist() for x in (keys.ecd, *bounds, keys.method()))
