@@ -57,12 +57,8 @@ class JudgedGroups(NamedTuple):
     by_ecd: IndexArray
     by_temperature: IndexArray
     by_mistakes: IndexArray
+    degree: IndexArray  # the largest of the three
     within: BoolArray  # whether no upper bound exceeds its limit
-
-    @property
-    def degree(self) -> IndexArray:
-        """The largest of the three."""
-        return np.maximum(np.maximum(self.by_ecd, self.by_temperature), self.by_mistakes)
 
     def by(self, k: int) -> str:
         """Name the first scale on which a group is beyond its limit, or suspected to be."""
@@ -119,7 +115,8 @@ def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
     by_mistakes = degree_of(found.ratio_low, found.ratio_low > 1.0, ratio, np.full(len(groups), limits.max_ratio))
     return JudgedGroups(
         found.low, found.high, limit, 1.0 - 2.0 * alpha, seen, announced, found.ratio_low, found.ratio_high,
-        hot, temperatures, by_ecd, by_temperature, by_mistakes, within,
+        hot, temperatures, by_ecd, by_temperature, by_mistakes,
+        np.maximum(np.maximum(by_ecd, by_temperature), by_mistakes), within,
     )  # fmt: skip
 
 
