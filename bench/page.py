@@ -89,9 +89,10 @@ def _goals(found: dict[str, Any]) -> str:
         if value is not None:
             wanted = "" if goal.most is None else f"{goal.most:g}"
             shown = _digits(value)
-            body.append([goal.what, goal.beside, shown if met else f"**{shown}**", wanted])
+            said = "" if goal.most is None else "met" if met else "**missed**"
+            body.append([goal.what, goal.beside, shown if met else f"**{shown}**", wanted, said])
     title = "### What safecal is held to\n\n"
-    return title + _rows(["", "beside", "ratio", "at most"], body, 2)
+    return title + _rows(["", "beside", "ratio", "at most", ""], body, 2)
 
 
 def _speed(entries: list[dict[str, Any]]) -> str:

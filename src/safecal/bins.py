@@ -122,9 +122,23 @@ class Bins:
     @property
     def labels(self) -> tuple[str, ...]:
         """The intervals as text."""
-        text = [f"{edge:.4g}" for edge in self.edges]
-        ends = [")"] * (len(self) - 1) + ["]"]
-        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(text[:-1], text[1:], ends, strict=True))
+        return tuple(map(self.label, range(len(self))))
+
+    def label(self, place: int) -> str:
+        """Return one of the `labels`.
+
+        Parameters
+        ----------
+        place : int
+            The place of the bin, counted from 0.
+
+        Returns
+        -------
+        str
+            The interval as text.
+        """
+        a, b = self.edges[place : place + 2]
+        return f"[{a:.4g}, {b:.4g}{')' if place < len(self) - 1 else ']'}"
 
     @property
     def equal_width(self) -> bool:

@@ -1,7 +1,7 @@
 """Groups that the user named: each is held to the three limits of the average, by bounds that hold for all of them."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
@@ -12,7 +12,7 @@ from ._types import BoolArray, FloatArray, IndexArray
 from .errors import TruthError
 from .inference.cluster_bounds import clustered_bounds
 from .inference.cluster_mistakes import clustered_ratios
-from .inference.keyed import bounds_by_key, lows_by_key
+from .inference.keyed import firm_and_weak_bounds
 from .inference.keyed_temperature import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
 from .inference.local import SHOWN, SUSPECTED, dimensions
 from .inference.mistakes import heaviest_weight, mistakes_by_key, ratio_bounds
@@ -57,12 +57,8 @@ class JudgedGroups(NamedTuple):
     by_ecd: IndexArray
     by_temperature: IndexArray
     by_mistakes: IndexArray
+    degree: IndexArray  # the largest of the three
     within: BoolArray  # whether no upper bound exceeds its limit
-
-    @property
-    def degree(self) -> IndexArray:
-        """The largest of the three."""
-        return np.maximum(np.maximum(self.by_ecd, self.by_temperature), self.by_mistakes)
 
     def by(self, k: int) -> str:
         """Name the first scale on which a group is beyond its limit, or suspected to be."""
@@ -119,16 +115,18 @@ def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
     by_mistakes = degree_of(found.ratio_low, found.ratio_low > 1.0, ratio, np.full(len(groups), limits.max_ratio))
     return JudgedGroups(
         found.low, found.high, limit, 1.0 - 2.0 * alpha, seen, announced, found.ratio_low, found.ratio_high,
-        hot, temperatures, by_ecd, by_temperature, by_mistakes, within,
+        hot, temperatures, by_ecd, by_temperature, by_mistakes,
+        np.maximum(np.maximum(by_ecd, by_temperature), by_mistakes), within,
     )  # fmt: skip
 
 
-def _law(groups: Table, tally: Tally) -> KeyLaw | None:
-    """Return how the surprise of each group is distributed; None where that is not known."""
+def _law(groups: Table, tally: Tally) -> Callable[[IndexArray], KeyLaw] | None:
+    """Return what tells how the surprise of some groups is distributed; None where that is not known."""
     if tally.group_nodes is not None:
         most = math.nan if tally.n_certain else tally.most_entropy
-        return NodeKeys(tally.group_nodes.of(groups.keys), groups.sums, most)
-    return StateKeys(groups.sums) if tally.family == "gaussian" else None
+        nodes = tally.group_nodes.of(groups.keys)
+        return lambda keys: NodeKeys(nodes.take(keys), groups.sums[keys], most)
+    return (lambda keys: StateKeys(groups.sums[keys])) if tally.family == "gaussian" else None
 
 
 class _Bounds(NamedTuple):
@@ -147,7 +145,7 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
         seen, announced = mistakes_by_key(sums)
         heaviest = heaviest_weight(tally) if tally.weighted else 1.0
         ratios = ratio_bounds(seen, _squares(groups, tally, seen, heaviest), announced, alpha, heaviest)
-        return _Bounds(*bounds_by_key(sums, alpha), lows_by_key(sums, weaker), *ratios)
+        return _Bounds(*firm_and_weak_bounds(sums, alpha, weaker), *ratios)
     unknown = np.full(len(groups), math.inf)
     if tally.pairs is None:  # read from a document, which does not tell rows of one cluster from others
         return _Bounds(-unknown, unknown, -unknown, np.zeros(len(groups)), unknown)

@@ -13,7 +13,7 @@ from ._sums.cells import Points
 from ._types import FloatArray, IndexArray
 from .scored import Scored
 
-__all__ = ["FIRST", "SIDE", "Histogram", "counted", "of_points"]
+__all__ = ["FIRST", "SIDE", "Histogram", "counted", "of_points", "share_of_worst"]
 
 # Cells of |excess|: eight to the octave, of equal width inside it, from 2**-20 to 2**14; on both sides of one around 0.
 _PER_OCTAVE, _LOW, _OCTAVES = 8, -20, 34
@@ -86,13 +86,7 @@ class Histogram:
             Near ``rows`` when surprise is spread evenly, near 1 when a few rows make it all; NaN without any excess
             above 0.
         """
-        counts, sums = np.array(self.counts)[::-1], np.array(self.sums)[::-1]
-        positive = sums[sums > 0.0].sum()
-        if positive == 0.0:
-            return math.nan
-        before = np.cumsum(counts) - counts
-        part = np.clip((rows * counts.sum() - before) / np.where(counts > 0.0, counts, 1.0), 0.0, 1.0)
-        return float((part * np.maximum(sums, 0.0)).sum() / positive)
+        return share_of_worst(np.array([self.counts, self.sums]), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the cells that are not empty, by their number."""
@@ -150,17 +144,30 @@ def counted(scored: Scored, weight: FloatArray | None) -> FloatArray:
     return np.stack([np.bincount(cells, weights=part, minlength=CELLS) for part in parts], axis=1)
 
 
-def of_points(points: Points, weight: float) -> Histogram:
+def share_of_worst(cells: FloatArray, rows: float = 0.01) -> float:
+    """Return what `Histogram.worst_share` does, of a ``(2, CELLS)`` array."""
+    counts, sums = cells[:, cells[0] > 0.0][:, ::-1]
+    gains = np.maximum(sums, 0.0)
+    positive = float(gains.sum())
+    if positive == 0.0:
+        return math.nan
+    after = np.cumsum(counts)
+    part = np.clip((rows * after[-1] - (after - counts)) / counts, 0.0, 1.0)
+    return float(part @ gains) / positive
+
+
+def of_points(points: Points, weight: float) -> FloatArray:
     """Read the histogram of two-class rows off points that stand for them; ``weight`` is that of all possible rows.
 
-    Rows without a point were certain, and right: their excess is 0.
+    Rows without a point were certain, and right: their excess is 0. The array has the shape ``(2, CELLS)``.
     """
     q = special.expit(-points.L)
-    excess = np.where(points.wrong, 1.0 - q, -q) * points.L
+    excess = (points.wrong - q) * points.L
     w = points.n * points.w
     cells = _cells(excess)
-    columns = [np.bincount(cells, weights=part, minlength=CELLS) for part in (w, w * excess)]
-    sums: FloatArray = np.stack(columns, axis=1).astype(np.float64)
+    sums: FloatArray = np.empty((2, CELLS))
+    for k, part in enumerate((w, w * excess)):
+        sums[k] = np.bincount(cells, weights=part, minlength=CELLS)
     rest = weight - float(w.sum())
-    sums[SIDE, 0] += rest if rest > 1e-9 * weight else 0.0
-    return Histogram.of(sums)
+    sums[0, SIDE] += rest if rest > 1e-9 * weight else 0.0
+    return sums

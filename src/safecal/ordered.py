@@ -195,9 +195,9 @@ def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
     low, high = _probabilities(weighted)
     cells = len(low) // 2
     place = np.where(points.positive, cells + points.cell, cells - 1 - points.cell)
-    order = np.argsort(place, kind="stable")
-    used, starts = np.unique(place[order], return_index=True)
-    sums = _sums_of_points(points.take(order), starts)
+    occurs = np.bincount(place, minlength=2 * cells) > 0
+    used = np.flatnonzero(occurs)
+    sums = _sums_of_points(points, (np.cumsum(occurs) - 1)[place], len(used))
     above = used >= cells
     cell = np.where(above, used - cells, cells - 1 - used)
     coarse = coarse_odds(cell, above, weighted=weighted)
@@ -212,44 +212,50 @@ def _probabilities(weighted: bool) -> tuple[FloatArray, FloatArray]:
     return np.concatenate([below[1:][::-1], above[:-1]]), np.concatenate([below[:-1][::-1], above[1:]])
 
 
-def _sums_of_points(points: Points, starts: IndexArray) -> FloatArray:
-    """Sum points from each start to the next: the formulas of `kernels.bernoulli`, in the log-odds."""
+def _sums_of_points(points: Points, index: IndexArray, size: int) -> FloatArray:
+    """Sum points by the number of their place: the formulas of `kernels.bernoulli`, in the log-odds."""
     L, w, n, wrong, positive, _ = points
     small = np.exp(-L)
-    q = small / (1.0 + small)
+    likely = 1.0 / (1.0 + small)
+    q = small * likely
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.where(q == 0.0, 0.0, L * q)
-        spread = mean * np.where(mean == 0.0, 0.0, L * (1.0 - q))
-        third = np.where(spread == 0.0, 0.0, spread * (L * (1.0 - 2.0 * q)))
+        spread = mean * np.where(mean == 0.0, 0.0, L * likely)
+        third = np.where(spread == 0.0, 0.0, spread * (L * (likely - q)))
         e = np.where(wrong, L, 0.0) - mean
-        nw, e2 = n * w, e * e
+        weighted = bool((w != 1.0).any())
+        nw = n * w if weighted else n
+        nw2 = nw * w if weighted else nw
+        nw3 = nw2 * w if weighted else nw
+        ne = nw * e
+        e2 = nw2 * (e * e)
+        confidence = nw * likely
         columns = {
             "weight": nw,
-            "sum_excess": nw * e,
-            "sum_excess2_weight2": nw * w * e2,
-            "sum_excess3_weight3": nw * w * w * (e2 * e),
+            "sum_excess": ne,
+            "sum_excess2_weight2": e2,
+            "sum_excess3_weight3": e2 * e * w if weighted else e2 * e,
             "sum_varentropy": nw * spread,
-            "sum_third_cumulant_weight3": nw * w * w * third,
+            "sum_third_cumulant_weight3": nw3 * third,
             "sum_entropy": nw * (np.log1p(small) + mean),
-            "sum_predicted": nw * np.where(positive, 1.0 - q, q),
+            "sum_predicted": np.where(positive, confidence, nw * q),
             "sum_observed": nw * (wrong != positive),
-            "sum_confidence": nw * (1.0 - q),
+            "sum_confidence": confidence,
             "sum_correct": nw * ~wrong,
         }
-        if bool((w != 1.0).any()):  # else they are equal to others
-            nw2 = nw * w
-            nw3 = nw2 * w
+        if weighted:  # else they are equal to others
             columns |= {
                 "n": n,
                 "weight2": nw2,
                 "weight3": nw3,
                 "sum_excess_weight2": nw2 * e,
                 "sum_excess_weight3": nw3 * e,
-                "sum_excess2_weight3": nw3 * e2,
+                "sum_excess2_weight3": w * e2,
                 "sum_varentropy_weight2": nw2 * spread,
             }
-        if not len(n):
-            return np.zeros((0, len(COLUMN)))
-        sums = dict(zip(columns, np.add.reduceat(np.stack(list(columns.values())), starts, axis=1), strict=True))
+        sums: dict[str, FloatArray] = {
+            name: np.bincount(index, weights=column, minlength=size).astype(np.float64, copy=False)
+            for name, column in columns.items()
+        }
     sums.setdefault("n", sums["weight"])
     return completed(sums)

@@ -357,17 +357,24 @@ def summed(
 
 def completed(sums: dict[str, FloatArray]) -> FloatArray:
     """Arrange sums by key as `summaries` reads them, and add those that follow where rows have no weights."""
-    size = len(sums["n"])
     sums.setdefault("weight", sums["n"])
-    for absent in ("n_impossible", "weight_impossible", "sum_numerical_variance_weight2"):
-        sums.setdefault(absent, np.zeros(size))
-    for power in ("2", "3"):  # without weights, every power of a weight is 1
-        sums.setdefault(f"weight{power}", sums["weight"])
-        sums.setdefault(f"sum_excess_weight{power}", sums["sum_excess"])
-    sums.setdefault("sum_excess2_weight3", sums["sum_excess2_weight2"])
-    sums.setdefault("sum_varentropy_weight2", sums["sum_varentropy"])
-    nothing = np.full(size, np.nan)
-    return np.stack([sums.get(name, nothing) for name in _NAMES], axis=1)
+    found = np.empty((len(sums["n"]), len(_NAMES)))
+    for k, name in enumerate(_NAMES):
+        column = sums.get(name)
+        found[:, k] = sums.get(_LIKE.get(name, ""), _ABSENT.get(name, math.nan)) if column is None else column
+    return found
+
+
+# Without weights, every power of a weight is 1; what is absent is 0 or NaN.
+_LIKE = {
+    "weight2": "weight",
+    "weight3": "weight",
+    "sum_excess_weight2": "sum_excess",
+    "sum_excess_weight3": "sum_excess",
+    "sum_excess2_weight3": "sum_excess2_weight2",
+    "sum_varentropy_weight2": "sum_varentropy",
+}
+_ABSENT = dict.fromkeys(("n_impossible", "weight_impossible", "sum_numerical_variance_weight2"), 0.0)
 
 
 def summaries(sums: FloatArray) -> tuple[Summary, ...]:

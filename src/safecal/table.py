@@ -11,7 +11,7 @@ import numpy as np
 from . import documents
 from ._checks.columns import choice
 from ._checks.message import fail
-from ._sums.keyed import merged
+from ._sums.keyed import Together, added, union
 from ._types import BoolArray, FloatArray, IndexArray
 from .bins import Bins
 from .errors import DocumentError, MergeError, ShapeError, UnavailableError
@@ -240,7 +240,7 @@ class Table:
         str
             The key as text.
         """
-        return self.bins.labels[place] if self.bins is not None else _label(self.keys[place])
+        return self.bins.label(place) if self.bins is not None else _label(self.keys[place])
 
     @property
     def total(self) -> Summary:
@@ -323,14 +323,18 @@ class Table:
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Table):
             return NotImplemented
+        return self.plus(other, union(self.keys, other.keys))
+
+    def plus(self, other: Self, together: Together) -> Self:
+        """Add a table of which it is known where its keys are among those of both."""
         if self._what() != other._what():
             raise MergeError(
                 "tables must have the same bins or the same grouping; these two do not.\n\n"
                 "Hint: take the bins from one of them: `bins=table.bins`."
             )
         _same_family(self.sums, other.sums)
-        keys, sums = merged(self.keys, self.sums, other.keys, other.sums)
-        return type(self)(self.name, keys, _frozen(sums), self.bins, self.top_label)
+        sums = added(self.sums, other.sums, together)
+        return type(self)(self.name, together[0], _frozen(sums), self.bins, self.top_label)
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # so that sum() works

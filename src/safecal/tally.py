@@ -16,6 +16,7 @@ from ._sums.axes import Axes
 from ._sums.cell_pairs import CellPairs
 from ._sums.cells import Cells, Points, WeightedCells
 from ._sums.clusters import Clusters
+from ._sums.keyed import union
 from ._sums.node_table import NodeTable, node_sums
 from ._sums.nodes import Nodes
 from ._sums.pairs import Pairs
@@ -23,7 +24,7 @@ from ._types import AnyArray, ArrayLike, FloatArray
 from .clustering import Clustered, Clustering, few_pairs
 from .errors import MergeError, ShapeError
 from .families.predictions import Predictions, possible_weight
-from .histogram import Histogram, counted, of_points
+from .histogram import Histogram, counted, of_points, share_of_worst
 from .ordered import Order, Ordered, order_of_cells
 from .plan import Plan
 from .summary import COLUMN, Summary, added_up, adds_up, summed
@@ -221,7 +222,7 @@ class Tally:
     @property
     def points(self) -> Points | None:
         """Points that stand for two-class rows; None for other families."""
-        return self.spectrum.points() if isinstance(self.spectrum, Cells | WeightedCells) else None
+        return self.spectrum.points() if isinstance(self.spectrum, (Cells, WeightedCells)) else None
 
     @property
     def histogram(self) -> Histogram:
@@ -229,12 +230,20 @@ class Tally:
         points = self.points
         if points is None:
             return Histogram() if self.spread is None else self.spread
-        return of_points(points, self.summary.weight - self.summary.weight_impossible)
+        return Histogram.of(of_points(points, self.summary.weight - self.summary.weight_impossible).T)
+
+    @property
+    def worst_share(self) -> float:
+        """Share of all excess above 0 in the most surprising 1 % of the rows."""
+        points = self.points
+        if points is None:
+            return self.histogram.worst_share()
+        return share_of_worst(of_points(points, self.summary.weight - self.summary.weight_impossible))
 
     @property
     def orders(self) -> list[Order]:
         """Cells of the predictions in their order; none where there is no order."""
-        if isinstance(self.spectrum, Cells | WeightedCells):
+        if isinstance(self.spectrum, (Cells, WeightedCells)):
             return [order_of_cells(self.spectrum)]
         return [] if self.ordered is None else self.ordered.orders()
 
@@ -244,9 +253,13 @@ class Tally:
             return self
         keys = self.groups.keys
         try:
-            places = sorted(range(len(keys)), key=lambda k: _rank(keys[k]))
-        except TypeError:  # keys of mixed types have no order: keep that of first appearance
-            return self
+            ranks: Sequence[Any] = keys
+            places = sorted(range(len(keys)), key=ranks.__getitem__)
+        except TypeError:  # some are missing, or they are of mixed types
+            try:
+                places = sorted(range(len(keys)), key=lambda k: _rank(keys[k]))
+            except TypeError:  # keys of mixed types have no order: keep that of first appearance
+                return self
         order = np.array(places, dtype=np.intp)
         nodes = None if self.group_nodes is None else self.group_nodes.take(order)
         return replace(self, groups=self.groups.take(order), group_nodes=nodes)
@@ -266,6 +279,7 @@ class Tally:
         if self.class_names and other.class_names and self.class_names != other.class_names:
             hint = "give both the same `labels=`, in one order."
             raise MergeError(f"tallies must have the same classes in the same order.\n\nHint: {hint}")
+        groups, group_nodes = _grouped(self, other)
         return type(self)(
             self.family,
             self.dimension,
@@ -274,7 +288,7 @@ class Tally:
             self.weighted,
             self.summary + other.summary,
             _both(self.bins, other.bins, "bins"),
-            _limited(_both(self.groups, other.groups, "groups"), "by"),
+            _limited(groups, "by"),
             _limited(_both(self.clusters, other.clusters, "clusters"), "cluster"),
             _both(self.spectrum, other.spectrum, "spectrum"),
             _both(self.spread, other.spread, "spread"),
@@ -283,7 +297,7 @@ class Tally:
             self.n_certain + other.n_certain,
             max(self.decimals, other.decimals),
             None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
-            None if self.group_nodes is None or other.group_nodes is None else self.group_nodes + other.group_nodes,
+            group_nodes,
             None if self.cell_pairs is None or other.cell_pairs is None else self.cell_pairs + other.cell_pairs,
             self.class_names or other.class_names,
             _both(self.axes, other.axes, "errors by axis"),
@@ -405,6 +419,19 @@ def _both(a: Any, b: Any, name: str) -> Any:
     if (a is None) != (b is None):
         raise MergeError(f"tallies must hold the same parts; one of the two has no {name}.")
     return None if a is None else a + b
+
+
+def _grouped(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:
+    """Add up what is kept by group; to find a million keys among others takes seconds, so it is done once."""
+    if a.groups is None or b.groups is None:
+        return _both(a.groups, b.groups, "groups"), None
+    together = union(a.groups.keys, b.groups.keys)
+    groups = a.groups.plus(b.groups, together)
+    if a.group_nodes is None or b.group_nodes is None:
+        return groups, None
+    if (a.group_nodes.keys, b.group_nodes.keys) != (a.groups.keys, b.groups.keys):
+        return groups, a.group_nodes + b.group_nodes
+    return groups, a.group_nodes.plus(b.group_nodes, together)
 
 
 def _limited(part: Any, name: str) -> Any:

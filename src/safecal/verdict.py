@@ -252,7 +252,7 @@ def judge(
     undecided = on_average == decision == UNDETERMINED and not places
     needed = rows_needed(summary.n, average) if undecided and not clustered else None
     more_clusters = _clusters_needed(tally, average, limits) if undecided and clustered else None
-    side, worst_share = direction(ecd), tally.histogram.worst_share()
+    side, worst_share = direction(ecd), tally.worst_share
     diagnosis = None
     if decision != SAFE or side == "under-confident":
         diagnosis = diagnose(tally, temperature, places, worst_share, others)

@@ -35,7 +35,7 @@ pl = pytest.importorskip("polars", minversion="1.38")
 if not hasattr(os, "fork"):
     pytest.skip("a watcher is forked, and this system cannot", allow_module_level=True)
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.no_cover]
 COLUMNS = ("--y", "y", "--logits", "logit")
 GROUPED = ("--by", "site", "--window-column", "day", "--run-length", "50000")
 

@@ -13,10 +13,10 @@ import safecal
 from safecal import Predictions, Summary
 from safecal.inference.keyed import (
     bounds_by_key,
+    firm_and_weak_bounds,
     interval_from_sums,
     intervals_from_sums,
     intervals_together,
-    lows_by_key,
 )
 from safecal.inference.tails import pearson3_quantiles
 from safecal.summary import as_sums
@@ -176,14 +176,14 @@ def test_no_keys_have_no_bounds() -> None:
     nothing = as_sums([])
     assert [x.shape for x in bounds_by_key(nothing, 0.05)] == [(0,), (0,)]
     assert intervals_together(nothing, 0.95) == ()
-    assert lows_by_key(nothing, 0.01).shape == (0,)
+    assert [x.shape for x in firm_and_weak_bounds(nothing, 0.01, 0.1)] == [(0,), (0,), (0,)]
 
 
 @pytest.mark.parametrize("count", [4, 107, 500, 50_000])
 def test_intervals_together_are_bonferroni_however_many_there_are(count: int) -> None:
     s = safecal.bernoulli([1, 0, 0, 1, 1, 1, 0], [0.9, 0.3, 0.8, 0.6, 0.4, 0.7, 0.2]).summary()
     sums = np.concatenate([np.tile(as_sums([s]), (count, 1)), as_sums([Summary()] * 3)])
-    together, lows = intervals_together(sums, 0.9), lows_by_key(sums, 0.05 / count)
+    together, lows = intervals_together(sums, 0.9), firm_and_weak_bounds(sums, 1e-9, 0.05 / count)[2]
     low, high = _plain(s, 0.05 / count)
     for k in (0, count - 1):
         assert (together[k].low, together[k].high) == pytest.approx((low, high), rel=1e-12)
@@ -208,7 +208,8 @@ def test_quantiles_hold_far_out(shape: float, upper: bool) -> None:
     skew = 2.0 / math.sqrt(shape)
     for alpha in (0.025, 1e-5, 1e-8):
         for sign in (1.0, -1.0):
-            x = float(pearson3_quantiles(alpha, np.array([4.0]), np.array([sign * 8.0 * skew]), upper=upper)[0]) / 2.0
+            found = pearson3_quantiles([(alpha, upper)], np.array([4.0]), np.array([sign * 8.0 * skew]))
+            x = float(found[0, 0]) / 2.0
             value = sign * x * math.sqrt(shape) + shape
             above = upper == (sign > 0)
             assert _gamma_tail(shape, value, above) == pytest.approx(alpha, rel=2e-5 if shape > 1e10 else 1e-8)

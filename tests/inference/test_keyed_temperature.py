@@ -28,10 +28,10 @@ def _rows(kind: str, times: float, rng: np.random.Generator, n: int = 1500) -> P
 
 def _temperatures(tally: Tally, alpha: float) -> KeyTemperatures:
     assert tally.groups is not None
-    if tally.group_nodes is None:
-        return KeyTemperatures(StateKeys(tally.groups.sums), tally.groups.sums, alpha)
-    law = NodeKeys(tally.group_nodes, tally.groups.sums, tally.most_entropy)
-    return KeyTemperatures(law, tally.groups.sums, alpha)
+    sums, nodes, most = tally.groups.sums, tally.group_nodes, tally.most_entropy
+    if nodes is None:
+        return KeyTemperatures(lambda keys: StateKeys(sums[keys]), sums, alpha)
+    return KeyTemperatures(lambda keys: NodeKeys(nodes.take(keys), sums[keys], most), sums, alpha)
 
 
 def _tally(parts: list[Predictions], **more: object) -> Tally:

@@ -3,12 +3,16 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
 import safecal
+from safecal._kernels.nodes import NODES, node_rows
+from safecal._sums.nodes import Nodes
 from safecal.inference.calibration import calibration_test
+from safecal.inference.nodes import NodesLaw
 from safecal.inference.surprises import draw_surprises, expected_surprises, surprise_rates
 
 SIDES = ("overconfident", "underconfident")
@@ -164,3 +168,41 @@ def test_rounding_does_not_reach_the_p_value_near_the_mean(n: int) -> None:
     assert over + under == pytest.approx(1.0, abs=1e-9)
     found = calibration_test(predictions)
     assert (found.p_value, found.method) == (min(1.0, 2.0 * min(over, under)), "saddlepoint")
+
+
+def _saddlepoint_of_rows(gaps: np.ndarray, count: int, excess: float) -> mpmath.mpf:
+    """The upper tail by the saddlepoint formula, of equally many rows of each kind, with 40 digits."""
+
+    def tilted(beta: mpmath.mpf) -> tuple[mpmath.mpf, ...]:
+        total = [mpmath.mpf(0)] * 3
+        for row in gaps.tolist():
+            weights = [mpmath.exp(-beta * g) for g in row]
+            mass = 1 + sum(weights)
+            mean = sum(w * g for w, g in zip(weights, row, strict=True)) / mass
+            square = sum(w * (g - mean) ** 2 for w, g in zip(weights, row, strict=True)) + mean**2
+            total = [a + count * b for a, b in zip(total, (mpmath.log(mass), mean, square / mass), strict=True)]
+        return tuple(total)
+
+    one, seen = tilted(mpmath.mpf(1)), tilted(mpmath.mpf(1))[1] + mpmath.mpf(excess)
+    beta = mpmath.mpf(1)
+    for _ in range(8):  # Newton's method doubles the digits
+        _, mean, variance = tilted(beta)
+        beta += (mean - seen) / variance
+    value, _, variance = tilted(beta)
+    u = (1 - beta) * mpmath.sqrt(variance)
+    r = mpmath.sign(u) * mpmath.sqrt(2 * ((1 - beta) * seen + one[0] - value))
+    return mpmath.ncdf(-r) + mpmath.npdf(r) * (1 / u - 1 / r)
+
+
+@pytest.mark.parametrize("z", [-0.01, -0.0012, 0.0012, 0.003, 0.03, 1.0])
+def test_rounding_does_not_reach_the_p_value_of_classes_near_the_mean(z: float) -> None:
+    n, kinds, classes = 1_000_000, 20, 5
+    logits = np.random.default_rng(1).normal(0.0, 2.0, (kinds, classes))
+    gaps = np.sort(logits.max(axis=1, keepdims=True) - logits, axis=1)[:, 1:]
+    sums = node_rows(gaps).sum(axis=2) * (n // kinds)
+    nodes = Nodes(np.concatenate([sums, sums[:, 2:]], axis=1), n // 3)
+    excess = z * math.sqrt(sums[NODES.index(1.0), 2])
+    law = NodesLaw(nodes, excess, float(n), False, math.log(classes))
+    with mpmath.workdps(40):
+        wanted = float(_saddlepoint_of_rows(gaps, n // kinds, excess))
+    assert law.tails(1.0).upper == pytest.approx(wanted, rel=1e-5)

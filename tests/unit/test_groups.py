@@ -12,6 +12,8 @@ from scipy import special
 import safecal
 from safecal import Evaluation, Tally
 from safecal.errors import OptionError, TruthError
+from safecal.groups import judge_groups
+from safecal.limits import Limits
 from safecal.verdict import SAFE, UNDETERMINED, UNSAFE
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -266,3 +268,10 @@ def test_of_an_early_document_every_mistake_weighs_as_much_as_the_heaviest(rng: 
     assert now is not None
     assert early.low < now.low
     assert early.high >= now.high
+
+
+def test_the_degrees_of_groups_are_found_once_and_not_for_each_group_anew() -> None:
+    tally = safecal.bernoulli([1, 0, 1, 1], [0.8, 0.3, 0.6, 0.9]).evaluate(by=["a", "a", "b", "b"]).tally
+    assert tally.groups is not None
+    judged = judge_groups(tally.groups, Limits(), tally)
+    assert judged.degree is judged.degree

@@ -77,27 +77,17 @@ class Cells:
         return self._points
 
     def _make_points(self) -> Points:
-        cell, wrong, positive = np.nonzero(self.moments[..., 0])
-        n, d1, d2, d3 = self.moments[cell, wrong, positive].T
-        mean = d1 / n
-        with np.errstate(over="ignore", invalid="ignore"):  # powers in the last cell, of which the mean alone is kept
-            variance = np.maximum(d2 / n - mean * mean, 0.0)
-            third = d3 / n - 3.0 * mean * d2 / n + 2.0 * mean**3
-        spread = np.sqrt(variance)
-        middle = CENTRES[cell] + mean
-        alike = (spread <= _SAME * np.maximum(middle, CENTRES[cell])) | (n < 2.0)
-        with np.errstate(all="ignore"):
-            skew = np.where(alike, 0.0, third / (variance * spread))
-        reach = np.sqrt(1.0 + 0.25 * skew * skew)
-        below, above = 0.5 * skew - reach, 0.5 * skew + reach
-        share = np.where(alike, 1.0, above / (above - below))
-        spread = np.where(alike, 0.0, spread)
-        two = ~alike
-        L = np.concatenate([middle + below * spread, (middle + above * spread)[two]])
-        counts = np.concatenate([n * share, (n * (1.0 - share))[two]])
-        sides = [np.concatenate([x, x[two]]).astype(bool) for x in (wrong, positive)]
-        cells = np.concatenate([cell, cell[two]])
-        return Points(np.maximum(L, 0.0), np.ones(len(L)), counts, sides[0], sides[1], cells)
+        kinds = self.moments.reshape(4 * CELLS, 4)
+        used = np.flatnonzero(kinds[:, 0])
+        L, counts, index = _two_points(kinds[used], used >> 2)
+        used = used[index]
+        return Points(L, np.ones(len(L)), counts, (used & 2) != 0, (used & 1) != 0, used >> 2)
+
+    def together(self) -> tuple[FloatArray, FloatArray]:
+        """Return log-odds and counts of points that tell what is expected: nothing of it depends on the outcome."""
+        used = np.flatnonzero(np.bincount(self.points().cell))
+        a, b, c, d = self.moments.reshape(CELLS, 4, 4)[used].swapaxes(0, 1)
+        return _two_points((a + b) + (c + d), used)[:2]
 
     @staticmethod
     def ends() -> FloatArray:
@@ -126,6 +116,27 @@ class Cells:
             inside &= d1 * d1 <= n * d2 * _CLOSE + 1e-9 * (n * half) ** 2
         _inside(np.where(last, (d1 >= 0.0) & (d2 == 0.0) & (d3 == 0.0), inside), np.arange(len(flat)))
         return cls(flat.reshape(CELLS, 2, 2, 4))
+
+
+def _two_points(moments: FloatArray, cell: IndexArray) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Return log-odds and counts of two points for each set of rows, or of one where they are alike, and their sets."""
+    n, d1, d2, d3 = moments.T
+    mean, centre = d1 / n, CENTRES[cell]
+    with np.errstate(all="ignore"):  # powers in the last cell, of which the mean alone is kept
+        second = d2 / n
+        variance = np.maximum(second - mean * mean, 0.0)
+        third = d3 / n - 3.0 * mean * second + 2.0 * mean**3
+        spread = np.sqrt(variance)
+        middle = centre + mean
+        alike = (spread <= _SAME * np.maximum(middle, centre)) | (n < 2.0)
+        half = np.where(alike, 0.0, 0.5 * third / (variance * spread))
+    reach = np.sqrt(1.0 + half * half)
+    above = half + reach
+    share = np.where(alike, 1.0, 0.5 * above / reach)
+    two = np.flatnonzero(~alike)
+    L = np.concatenate([np.where(alike, middle, middle + (half - reach) * spread), (middle + above * spread)[two]])
+    counts = np.concatenate([n * share, (n * (1.0 - share))[two]])
+    return np.maximum(L, 0.0), counts, np.concatenate([np.arange(len(n)), two])
 
 
 # Cells of rows with weights: eight to each doubling of the log-odds, four to each doubling of the weight.

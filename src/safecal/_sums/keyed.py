@@ -7,24 +7,29 @@ import numpy as np
 
 from .._types import FloatArray, IndexArray
 
-__all__ = ["Keyed", "merged", "union"]
+__all__ = ["Keyed", "Together", "added", "merged", "union"]
 
 Keys = tuple[Hashable, ...]
+Together = tuple[Keys, IndexArray]
 
 
 def merged(keys: Keys, rows: FloatArray, others: Keys, more: FloatArray) -> tuple[Keys, FloatArray]:
     """Return all keys of two sides, those of the first first, and the sums of both; no key may come twice in a side."""
+    together = union(keys, others)
+    return together[0], added(rows, more, together)
+
+
+def added(rows: FloatArray, more: FloatArray, together: Together) -> FloatArray:
+    """Add up the sums of two sides, by what `union` says of their keys."""
+    keys, index = together
     with np.errstate(invalid="ignore", over="ignore"):
-        together, index = union(keys, others)
-        if together is keys:
-            return keys, rows + more
-        out = np.zeros((len(together), rows.shape[1]))
+        out = np.zeros((len(keys), rows.shape[1]))
         out[: len(rows)] = rows
         out[index] += more
-        return together, out
+        return out
 
 
-def union(keys: Keys, others: Keys) -> tuple[Keys, IndexArray]:
+def union(keys: Keys, others: Keys) -> Together:
     """Return all keys of two sides, those of the first first, and the place of each of the others among them.
 
     Where both sides are alike, the first is returned itself.

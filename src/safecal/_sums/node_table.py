@@ -10,7 +10,7 @@ from .. import documents
 from .._kernels.nodes import NODES
 from .._kernels.sums import column_sums
 from .._types import AnyArray, FloatArray, IndexArray
-from .keyed import merged
+from .keyed import Together, added, union
 
 __all__ = ["PLAIN", "WEIGHTED", "NodeTable", "node_sums"]
 
@@ -82,7 +82,11 @@ class NodeTable:
     def __add__(self, other: object) -> Self:
         if not isinstance(other, NodeTable):
             return NotImplemented
-        return type(self)(*merged(self.keys, self.sums, other.keys, other.sums), self.classes)
+        return self.plus(other, union(self.keys, other.keys))
+
+    def plus(self, other: Self, together: Together) -> Self:
+        """Add a table of which it is known where its keys are among those of both."""
+        return type(self)(together[0], added(self.sums, other.sums, together), self.classes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NodeTable) or (self.keys, self.classes) != (other.keys, other.classes):

@@ -28,6 +28,9 @@ from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 __all__ = ["bernoulli", "checked_binary"]
 
 
+_LEAST_EXCESS = -float(special.lambertw(1.0 / math.e).real)
+
+
 @final
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Bernoulli(Predictions):
@@ -52,7 +55,7 @@ class Bernoulli(Predictions):
 
     @property
     def least_excess(self) -> float:
-        return -float(special.lambertw(1.0 / math.e).real)
+        return _LEAST_EXCESS
 
     @property
     def _block_rows(self) -> int:

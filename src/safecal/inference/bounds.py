@@ -14,6 +14,7 @@ from scipy import special
 
 from .._checks.columns import one_cluster
 from .._checks.message import fail
+from .._sums.cells import Cells
 from .._sums.nodes import Nodes
 from ..errors import EmptyError, UnavailableError, WeightError
 from ..tally import Tally
@@ -30,6 +31,7 @@ from .states import StatesLaw
 __all__ = ["Bounds", "Curve", "inverse", "law_of"]
 
 _DRAWN, _POINTS = 2.0**-6, 30  # the smallest beta, or inverse of the largest, in a picture; points of one side
+_MANY = 256  # points beyond which those of a cell are taken together; fewer may be all the rows there are
 Curve = list[tuple[float, float]]
 
 
@@ -147,7 +149,10 @@ def law_of(tally: Tally) -> Law | None:
     points = tally.points
     law: Law
     if points is not None:
-        law = PointsLaw(points, s.sum_excess, mass)
+        together = None
+        if isinstance(tally.spectrum, Cells) and len(points.L) > _MANY:
+            together = tally.spectrum.together()
+        law = PointsLaw(points, s.sum_excess, mass, together)
     elif isinstance(tally.spectrum, Nodes):
         try:
             most = math.nan if tally.n_certain else tally.most_entropy

@@ -18,6 +18,7 @@ __all__ = ["PRICE", "Explained", "explain"]
 PRICE = 6.0  # of one fitted number, in log-likelihood: by chance alone it gains as much in 1 of 1900 samples
 _LESS = 3.0  # that wrong labels must gain beyond a temperature: where predictions are vague the two are alike
 _ALIKE = 1e-3  # log-likelihood: less is no difference
+_SHARE = 1e-12  # of labels: less is no difference
 _RANGES = 16  # of about equal information, in which the rest is compared
 
 
@@ -42,7 +43,7 @@ def explain(points: Points, least: float = 0.0) -> Explained:
     """Compare the faults. ``least`` is the chance of a wrong label to be right all the same: one over the classes."""
     rows = LogisticRows.of(points)
     z = rows.z
-    base = rows.likelihood(0.0, 1.0)
+    base = rows.at(0.0, 1.0).value
     fits = {
         "slope": rows.best((0.0, 1.0), (False, True)),
         "shift": rows.best((0.0, 1.0), (True, False)),
@@ -74,25 +75,33 @@ def explain(points: Points, least: float = 0.0) -> Explained:
 
 def _noise(rows: LogisticRows, base: float, least: float) -> tuple[float, float]:
     """Return the share of labels that look as if drawn at random, and how much it gains."""
-    m, other = rows.n * rows.w, least if least else 0.5
+    m, other = rows.mass, least if least else 0.5
     mass = special.expit(np.where(rows.happened, rows.z, -rows.z))
     chance = np.where(rows.happened, other, 1.0 - other)
 
-    def slope(share: float) -> float:
-        return float(m @ ((chance - mass) / ((1.0 - share) * mass + share * chance)))
+    apart = chance - mass
 
-    low, high = 0.0, 1.0
-    if not slope(1e-9) > 0.0:
+    def slopes(share: float) -> tuple[float, float]:
+        ratio = apart / (mass + share * apart)
+        return float(m @ ratio), -float(m @ (ratio * ratio))
+
+    share, low, high = 1e-9, 0.0, 1.0
+    first, second = slopes(share)
+    if not first > 0.0:
         return 0.0, 0.0
-    for _ in range(40):  # the likelihood is concave
-        share = 0.5 * (low + high)
-        low, high = (share, high) if slope(share) > 0.0 else (low, share)
-    return low, max(float(m @ np.log((1.0 - low) * mass + low * chance)) - base, 0.0)
+    while high - low > _SHARE:  # the likelihood is concave: Newton's steps, where they stay inside
+        low, high = (share, high) if first > 0.0 else (low, share)
+        step = share - first / second
+        done, share = abs(step - share) < _SHARE, step if low < step < high else 0.5 * (low + high)
+        if done:
+            break
+        first, second = slopes(share)
+    return share, max(float(m @ np.log(mass + share * apart)) - base, 0.0)
 
 
 def _rest(rows: LogisticRows, cell: IndexArray, said: FloatArray, fitted: int) -> tuple[float, float]:
     """Return about what is still to be gained in ranges, each a union of whole cells, and the p-value of their gaps."""
-    m = rows.n * rows.w
+    m = rows.mass
     cell = cell - cell.min()
     spread = np.bincount(cell, weights=rows.w * m * said * (1.0 - said))
     gap = np.bincount(cell, weights=m * (rows.happened - said))

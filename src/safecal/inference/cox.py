@@ -24,6 +24,7 @@ _STEPS = 200  # of Newton's method
 _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
 _FARTHEST = 1e4  # log-odds
 _EXACT = 1e-10  # what the last step of Newton's method may gain: the next would gain its square
+_ROUNDING = 1e-13  # of the information on a slope: what is left of it where all predictions are alike
 _LONG = 1e-4  # of what is fitted: a last step that is longer
 
 
@@ -110,66 +111,92 @@ class _Fit(NamedTuple):
     exists: bool
 
 
+class _Here(NamedTuple):
+    """The log-likelihood at one shift and slope, its two derivatives, and minus its three second ones."""
+
+    value: float
+    score: tuple[float, float]
+    information: tuple[float, float, float]
+
+    def step(self, free: tuple[bool, bool]) -> tuple[float, float] | None:
+        """Return Newton's step over what is free; None where there is none."""
+        (u, v), (a, b, c) = self.score, self.information
+        if all(free):
+            rest = c - b / a * b if a > 0.0 else 0.0  # information on the slope that the shift leaves
+            if not rest > _ROUNDING * c:
+                return None  # every prediction is the same, or none of them can still be wrong
+            slope = (v - b / a * u) / rest
+            return (u - b * slope) / a, slope
+        at, known = (u, a) if free[0] else (v, c)
+        if not known > 0.0:
+            return None
+        return (at / known, 0.0) if free[0] else (0.0, at / known)
+
+
 class LogisticRows(NamedTuple):
     """Points as rows of a logistic regression on one column and a constant."""
 
     z: FloatArray
+    powers: FloatArray  # 1, z and its square
     happened: AnyArray
-    n: FloatArray
+    away: FloatArray  # -1 where it happened, else 1
+    mass: FloatArray  # rows times weight
     w: FloatArray
-    missing: FloatArray  # of the score, at shift 0 and slope 1: what points lose of the rows
+    missing: tuple[float, float]  # of the score, at shift 0 and slope 1: what points lose of the rows
 
     @classmethod
     def of(cls, points: Points) -> Self:
         """Take points as rows; log-odds beyond every reason are moved nearer, so that no power of them overflows."""
         L = np.minimum(points.L, _FARTHEST)
         z = np.where(points.positive, L, -L)
-        return cls(z, points.wrong != points.positive, points.n, points.w, np.zeros(2))
+        happened = points.wrong != points.positive
+        powers = np.stack([np.ones(len(z)), z, z * z])
+        return cls(z, powers, happened, np.where(happened, -1.0, 1.0), points.n * points.w, points.w, (0.0, 0.0))
 
-    def likelihood(self, shift: float, slope: float) -> float:
-        """Return the log-likelihood, weighted."""
-        x = shift + slope * self.z
-        lost = float((self.n * self.w) @ np.logaddexp(0.0, np.where(self.happened, -x, x)))
-        return float(self.missing @ [shift, slope - 1.0]) - lost
-
-    def derivatives(self, shift: float, slope: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return score, information, and the variance of the score: more than the information where weights differ."""
-        q = special.expit(shift + slope * self.z)
-        m = self.n * self.w
-        gap, spread = m * (self.happened - q), m * q * (1.0 - q)
-        score = np.array([gap.sum(), gap @ self.z]) + self.missing
-        return score, self._gram(spread), self._gram(self.w * spread)
-
-    def _gram(self, spread: FloatArray) -> FloatArray:
-        a, b, c = spread.sum(), spread @ self.z, (spread * self.z) @ self.z
-        return np.array([[a, b], [b, c]])
+    def at(self, shift: float, slope: float) -> _Here:
+        """Return the log-likelihood, weighted, and its derivatives."""
+        x = self.away * (shift + slope * self.z)  # log-odds of what did not happen
+        t = np.exp(-np.abs(x))
+        share = 1.0 / (1.0 + t)
+        surprise = np.where(x > 0.0, share, t * share)
+        lost = float(self.mass @ (np.maximum(x, 0.0) + np.log1p(t)))
+        u, v = (self.powers[:2] @ (self.mass * self.away * surprise)).tolist()
+        a, b, c = (self.powers @ (self.mass * t * share * share)).tolist()
+        first, second = self.missing
+        value = first * shift + second * (slope - 1.0) - lost
+        return _Here(value, (first - u, second - v), (a, b, c))
 
     def best(self, start: tuple[float, float], free: tuple[bool, bool]) -> _Fit:
         """Maximise the likelihood over what is free, by Newton's method; steps are halved while it falls."""
-        at, kept = np.array(start), np.flatnonzero(free)
-        value = self.likelihood(*at)
+        shift, slope = start
+        here = self.at(shift, slope)
         for _ in range(_STEPS):
-            score, information, _ = self.derivatives(*at)
-            step = np.zeros(2)
-            try:
-                step[kept] = np.linalg.solve(information[np.ix_(kept, kept)], score[kept])
-            except np.linalg.LinAlgError:
-                break  # every prediction is the same, or none of them can still be wrong
-            gain = float(step @ score)
+            step = here.step(free)
+            if step is None:
+                break
+            da, db = step
+            gain = da * here.score[0] + db * here.score[1]
             if not math.isfinite(gain):
                 break
             if gain < _EXACT:  # a step that is still long leads to infinity, by ever less
-                near = float(np.abs(step).max()) <= _LONG * (1.0 + float(np.abs(at).max()))
-                at = at + step if near else at
-                return _Fit(float(at[0]), float(at[1]), self.likelihood(*at), near)
-            new = self.likelihood(*(at + step))
-            while new < value and np.abs(step).max() > 1e-12:
-                step /= 2.0
-                new = self.likelihood(*(at + step))
-            at, value = at + step, new
-            if np.abs(at).max() > _FAR:
+                near = max(abs(da), abs(db)) <= _LONG * (1.0 + max(abs(shift), abs(slope)))
+                if near:
+                    shift, slope = shift + da, slope + db
+                return _Fit(shift, slope, here.value + 0.5 * gain if near else here.value, near)
+            new = self.at(shift + da, slope + db)
+            while new.value < here.value and max(abs(da), abs(db)) > 1e-12:
+                da, db = 0.5 * da, 0.5 * db
+                new = self.at(shift + da, slope + db)
+            shift, slope, here = shift + da, slope + db, new
+            if max(abs(shift), abs(slope)) > _FAR:
                 break
-        return _Fit(float(at[0]), float(at[1]), value, False)
+        return _Fit(shift, slope, here.value, False)
+
+    def _variance(self, shift: float, slope: float) -> FloatArray:
+        """Return the variance of the score: more than the information where weights differ."""
+        q = special.expit(shift + slope * self.z)
+        a, b, c = (self.powers @ (self.w * self.mass * q * (1.0 - q))).tolist()
+        return np.array([[a, b], [b, c]])
 
     def interval(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, clustered: bool) -> Interval:
         """Return shift (0) or slope (1) with its interval: by the likelihood, or by a sandwich where weights differ."""
@@ -179,7 +206,8 @@ class LogisticRows(NamedTuple):
         if clustered:
             return Interval(value, -math.inf, math.inf, level, "none: rows depend on each other")
         if np.any(self.w != 1.0):
-            _, information, variance = self.derivatives(fit.shift, fit.slope)
+            a, b, c = self.at(fit.shift, fit.slope).information
+            information, variance = np.array([[a, b], [b, c]]), self._variance(fit.shift, fit.slope)
             kept = np.flatnonzero(free)
             inverse = np.linalg.inv(information[np.ix_(kept, kept)])
             spread = np.diag(inverse @ variance[np.ix_(kept, kept)] @ inverse)[k if len(kept) > 1 else 0]
@@ -197,7 +225,7 @@ class LogisticRows(NamedTuple):
 
         def beyond(reach: float) -> float:
             start = (inside[0] + side * reach, inside[1]) if k == 0 else (inside[0], inside[1] + side * reach)
-            return fit.value - (self.best(start, rest).value if any(rest) else self.likelihood(*start)) - wanted
+            return fit.value - (self.best(start, rest) if any(rest) else self.at(*start)).value - wanted
 
         reach = 0.1
         while beyond(reach) < 0.0:
@@ -210,7 +238,7 @@ class LogisticRows(NamedTuple):
         """Return p-values of shift 0 and slope 1: each by itself, and together."""
         if clustered:
             return math.nan, math.nan, math.nan
-        score, _, variance = self.derivatives(0.0, 1.0)
+        score, variance = np.array(self.at(0.0, 1.0).score), self._variance(0.0, 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             each = score**2 / np.diag(variance)
         try:
@@ -241,5 +269,5 @@ def _anchored(rows: LogisticRows, tally: Tally) -> LogisticRows:
     s = tally.summary
     if s.weight_impossible or s.sum_observed is None or s.sum_predicted is None:
         return rows
-    exact = np.array([s.sum_observed - s.sum_predicted, -s.sum_excess])
-    return rows._replace(missing=exact - rows.derivatives(0.0, 1.0)[0])
+    first, second = rows.at(0.0, 1.0).score
+    return rows._replace(missing=(s.sum_observed - s.sum_predicted - first, -s.sum_excess - second))

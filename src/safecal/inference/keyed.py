@@ -16,24 +16,23 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from .._checks.columns import fraction
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..summary import COLUMN, Summary, as_sums
 from .results import Interval
 from .skewed import FEW
-from .tails import pearson3_quantiles
+from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
 
 __all__ = [
     "Keys",
     "bent",
+    "blocks",
     "bounds_by_key",
     "firm_and_weak_bounds",
     "interval_from_sums",
     "intervals_from_sums",
     "intervals_together",
-    "lows_by_key",
 ]
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
@@ -48,24 +47,17 @@ def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArra
     NaN; those where an impossible outcome happened have infinity, twice.
     """
     low, high = np.empty(len(sums)), np.empty(len(sums))
-    for rows in _blocks(len(sums)):
-        keys = Keys.of(sums[rows], alpha)
-        low[rows], high[rows] = keys.low(), keys.high()
+    for rows in blocks(len(sums)):
+        low[rows], high[rows] = Keys.of(sums[rows]).bounds((alpha, -1), (alpha, +1))
     return low, high
 
 
 def firm_and_weak_bounds(sums: FloatArray, alpha: float, weaker: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``; of not too many keys."""
-    keys = Keys.of(sums, alpha)
-    return keys.low(), keys.high(), keys.at(weaker).low()
-
-
-def lows_by_key(sums: FloatArray, alpha: float) -> FloatArray:
-    """Return the lower bounds of `bounds_by_key` alone."""
-    low = np.empty(len(sums))
-    for rows in _blocks(len(sums)):
-        low[rows] = Keys.of(sums[rows], alpha).low()
-    return low
+    """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``."""
+    found = np.empty((3, len(sums)))
+    for rows in blocks(len(sums)):
+        found[:, rows] = Keys.of(sums[rows]).bounds((alpha, -1), (alpha, +1), (weaker, -1))
+    return found[0], found[1], found[2]
 
 
 def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
@@ -89,15 +81,17 @@ def _each(sums: FloatArray, level: float) -> float:
     return (1.0 - level) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
 
 
-def _blocks(count: int) -> list[slice]:
+def blocks(count: int) -> list[slice]:
+    """Return keys a few at a time."""
     return [slice(start, start + _BLOCK) for start in range(0, count, _BLOCK)]
 
 
 def _intervals(sums: FloatArray, alpha: float, level: float) -> tuple[Interval, ...]:
     found = []
-    for rows in _blocks(len(sums)):
-        keys = Keys.of(sums[rows], alpha)
-        ends = (x.tolist() for x in (keys.ecd, keys.low(), keys.high(), keys.method()))
+    for rows in blocks(len(sums)):
+        keys = Keys.of(sums[rows])
+        bounds = keys.bounds((alpha, -1), (alpha, +1))
+        ends = (x.tolist() for x in (keys.ecd, *bounds, keys.method()))
         found += [Interval(value, low, high, level, method) for value, low, high, method in zip(*ends, strict=True)]
     return tuple(found)
 
@@ -105,14 +99,12 @@ def _intervals(sums: FloatArray, alpha: float, level: float) -> tuple[Interval, 
 class Keys(NamedTuple):
     """What the bounds of some keys are made of, one number a key in each array."""
 
-    alpha: float
     n: FloatArray
     weight: FloatArray
     impossible: BoolArray  # whether an outcome of probability 0 happened
     ecd: FloatArray
     error: FloatArray  # standard error of ECD; 0 where there is no spread, or none that a float can hold
     skew: FloatArray  # skewness over the root of the rows
-    t: FloatArray  # quantile of the t law
     excess: FloatArray
     variance: FloatArray  # that the model claims
     numerical: FloatArray  # variance from draws
@@ -120,7 +112,7 @@ class Keys(NamedTuple):
     least: FloatArray  # no ECD lies below; NaN where there is no such limit
 
     @classmethod
-    def of(cls, sums: FloatArray, alpha: float) -> "Keys":
+    def of(cls, sums: FloatArray) -> "Keys":
         """Read them off the sums."""
 
         def column(name: str) -> FloatArray:
@@ -138,62 +130,45 @@ class Keys(NamedTuple):
             # Not over second**1.5, which is 0 for spreads that a float can still hold.
             skew = np.where(error > 0.0, third / second / np.sqrt(second), 0.0)
             least = np.where(np.isnan(column("sum_predicted")), np.nan, -column("sum_entropy") / weight)
-        t = _t_quantile(n, alpha)
         impossible = column("weight_impossible") > 0.0
         ecd = np.where(impossible, math.inf, mean)
         variance, numerical = column("sum_varentropy_weight2"), column("sum_numerical_variance_weight2")
         cumulant = column("sum_third_cumulant_weight3")
-        return cls(alpha, n, weight, impossible, ecd, error, skew, t, excess, variance, numerical, cumulant, least)
-
-    def at(self, alpha: float) -> "Keys":
-        """Return the same keys at another level."""
-        return self._replace(alpha=alpha, t=_t_quantile(self.n, alpha))
+        return cls(n, weight, impossible, ecd, error, skew, excess, variance, numerical, cumulant, least)
 
     def take(self, keys: IndexArray) -> "Keys":
         """Return some of the keys."""
-        return Keys._make([self.alpha, *(column[keys] for column in self[1:])])
+        return Keys._make(column[keys] for column in self)
 
-    def low(self) -> FloatArray:
-        """Return the lower bounds."""
+    def bounds(self, *wanted: tuple[float, int]) -> list[FloatArray]:
+        """Return bounds, each by the probability that it may miss and its side: -1 for a lower one, +1 for an upper."""
+        up = np.array([[-float(side)] for _, side in wanted])  # of the deviation that a bound allows for
         with np.errstate(all="ignore"):
-            straight = bent(self.t, self.skew)
-            reach = np.where(self.n < FEW, np.maximum(straight, self.t), straight) * self.error
-            low = self.ecd - np.where(self.error > 0.0, reach, 0.0)
-            low = np.fmin(low, self.ecd - self._claimed(upper=True) / self.weight)
-            low = np.fmax(low, self.least)
-        return self._known(low)
+            quantile = {alpha: _t_quantile(self.n, alpha) for alpha, _ in wanted}
+            t = up * np.stack([quantile[alpha] for alpha, _ in wanted])
+            reach = bent(t, self.skew)
+            few = self.n < FEW
+            if few.any():
+                reach = np.where(few, up * np.maximum(up * reach, up * t), reach)
+            found = self.ecd - np.where(self.error > 0.0, reach * self.error, 0.0)
+            spread = np.where(self.variance > 0.0, self.variance + self.numerical, np.nan)
+            claimed = pearson3_quantiles([(alpha, side < 0) for alpha, side in wanted], spread, self.third)
+            found = up * np.fmin(up * found, up * (self.ecd - claimed / self.weight))
+            ends = [np.fmax(row, self._rare(alpha) if side > 0 else self.least)
+                    for row, (alpha, side) in zip(found, wanted, strict=True)]  # fmt: skip
+        # Infinity where an impossible outcome happened, and NaN where there is nothing to bound.
+        unknown = self.impossible | np.isnan(self.ecd)
+        return [np.where(unknown, self.ecd, bound) for bound in ends] if unknown.any() else ends
 
-    def high(self) -> FloatArray:
-        """Return the upper bounds."""
-        with np.errstate(all="ignore"):
-            straight = bent(-self.t, self.skew)
-            reach = np.where(self.n < FEW, np.minimum(straight, -self.t), straight) * self.error
-            high = self.ecd - np.where(self.error > 0.0, reach, 0.0)
-            high = np.fmax(high, self.ecd - self._claimed(upper=False) / self.weight)
-            high = np.fmax(high, self._rare())
-        return self._known(high)
-
-    def _known(self, bound: FloatArray) -> FloatArray:
-        """Put infinity where an impossible outcome happened, and NaN where there is nothing to bound."""
-        return np.where(self.impossible | np.isnan(self.ecd), self.ecd, bound)
-
-    def _claimed(self, *, upper: bool) -> FloatArray:
-        """Return a quantile of the summed excess if the model is calibrated; NaN where it claims no spread."""
-        found = np.full(len(self.n), np.nan)
-        some: BoolArray = self.variance > 0.0
-        spread = (self.variance + self.numerical)[some]
-        found[some] = pearson3_quantiles(self.alpha, spread, self.third[some], upper=upper)
-        return found
-
-    def _rare(self) -> FloatArray:
+    def _rare(self, alpha: float) -> FloatArray:
         """Return the Poisson bound; NaN where surprises are many, or of no size."""
         found = np.full(len(self.n), np.nan)
         size = self.third / self.variance
         expected = self.variance / size / size
-        some: BoolArray = (self.variance > 0.0) & (self.third > 0.0) & (expected < _MANY)
+        some = np.flatnonzero((self.variance > 0.0) & (self.third > 0.0) & (expected < _MANY))
         size, expected = size[some], expected[some]
         seen = np.maximum(self.excess[some] / size + expected, 0.0)
-        most = special.gammainccinv(seen + 1.0, self.alpha)
+        most = gamma_quantiles(alpha, seen + 1.0, upper=True)
         found[some] = (most - expected) * size / self.weight[some]
         return found
 
@@ -206,9 +181,9 @@ class Keys(NamedTuple):
 
 def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
     if len(n) < _SMALL:
-        return np.asarray(-special.stdtrit(np.maximum(n - 1.0, 1.0), alpha))
+        return t_quantiles(alpha, np.maximum(n - 1.0, 1.0))
     few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
-    return np.asarray(-special.stdtrit(np.maximum(few - 1.0, 1.0), alpha)[place])
+    return np.asarray(t_quantiles(alpha, np.maximum(few - 1.0, 1.0))[place])
 
 
 def bent(g: FloatArray, skew: FloatArray) -> FloatArray:

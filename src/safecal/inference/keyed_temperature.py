@@ -19,7 +19,7 @@ from .._kernels.nodes import NODES
 from .._sums.node_table import NodeTable
 from .._types import BoolArray, FloatArray, IndexArray
 from ..summary import COLUMN
-from .keyed import Keys
+from .keyed import Keys, blocks
 from .law import LARGEST, SMALLEST
 from .mistakes import mistakes_by_key
 from .nodes import BEYOND, FROM_ENDS
@@ -220,8 +220,8 @@ class KeyTemperatures:
 
     Parameters
     ----------
-    law : KeyLaw
-        How their surprise is distributed.
+    law : callable
+        Returns how the surprise of some keys is distributed, by their places.
     sums : ndarray of shape (keys, sums)
         As `Table` holds them.
     alpha : float
@@ -231,14 +231,43 @@ class KeyTemperatures:
         claimed. No lower bound is known then. By default bounds are those of independent rows.
     """
 
-    def __init__(self, law: KeyLaw, sums: FloatArray, alpha: float, reach: FloatArray | None = None) -> None:
-        self._law, self._keys, self._reach = law, Keys.of(sums, alpha), reach
-        self._every = np.arange(len(sums))
+    def __init__(
+        self,
+        law: Callable[[IndexArray], KeyLaw],
+        sums: FloatArray,
+        alpha: float,
+        reach: FloatArray | None = None,
+    ) -> None:
+        self._law, self._sums, self._alpha, self._reach = law, sums, alpha, reach
+
+    def _of(self, keys: IndexArray) -> "_Some":
+        reach = None if self._reach is None else self._reach[keys]
+        return _Some(self._law(keys), self._sums[keys], self._alpha, reach)
 
     def beyond(self, temperature: float) -> Hot:
         """Compare every key with a temperature; NaN where the law is not known there."""
+        count = len(self._sums)
         if temperature == math.inf:
-            return Hot(*[np.full(len(self._every), -math.inf)] * 3)
+            return Hot(*[np.full(count, -math.inf)] * 3)
+        found = np.empty((len(Hot._fields), count))
+        for rows in blocks(count):  # what a law holds of a key is more than its sums
+            found[:, rows] = self._of(np.arange(count)[rows]).beyond(temperature)
+        return Hot(*found)
+
+    def intervals(self, keys: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the temperature of some keys, and its bounds: 0, infinite, or NaN where there is none."""
+        return self._of(keys).intervals()
+
+
+class _Some:
+    """The temperatures of some keys."""
+
+    def __init__(self, law: KeyLaw, sums: FloatArray, alpha: float, reach: FloatArray | None) -> None:
+        self._law, self._keys, self._alpha, self._reach = law, Keys.of(sums), alpha, reach
+        self._every = np.arange(len(sums))
+
+    def beyond(self, temperature: float) -> Hot:
+        """Compare every key with a temperature."""
         beta = np.full(len(self._every), 1.0 / temperature)
         value, low, high = (self._end(name, beta, self._every) for name in Hot._fields)
         return Hot(value, low, high)
@@ -259,13 +288,14 @@ class KeyTemperatures:
         some = some._replace(ecd=value, excess=distance, variance=at.variance, third=at.third, least=least)
         with np.errstate(all="ignore"):
             slack = at.rounding / some.weight
-            return some.low() - slack if name == "low" else some.high() + slack
+            side = -1 if name == "low" else +1
+            return some.bounds((self._alpha, side))[0] + side * slack
 
-    def intervals(self, keys: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the temperature of some keys, and its bounds: 0, infinite, or NaN where there is none."""
-        flat = ~(self._keys.variance[keys] > 0.0)  # every prediction is a toss or a certainty
+    def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the temperatures and their bounds."""
+        flat = ~(self._keys.variance > 0.0)  # every prediction is a toss or a certainty
         with np.errstate(divide="ignore"):
-            ends = [np.where(flat, np.nan, 1.0 / self._root(name, keys)) for name in Hot._fields]
+            ends = [np.where(flat, np.nan, 1.0 / self._root(name, self._every)) for name in Hot._fields]
         return ends[0], ends[1], ends[2]
 
     def _root(self, name: str, keys: IndexArray) -> FloatArray:

@@ -19,6 +19,7 @@ __all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "crossing", "fitted", 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
 _EXACT = 1e-12  # of a root, in log beta
+_CLOSE = 1e-5  # in log beta: steps that are shorter shrink as they should
 _NARROW = 1e-7  # of a bound, in normal scores
 _EDGE = 1.0 + 1e-9  # times an end of the range: a root that stopped there
 
@@ -144,7 +145,7 @@ def fitted(at: Callable[[float], Tilt], seen: float, smallest: float, largest: f
 def solve(at: Callable[[float], Tilt], seen: float, low: float, high: float) -> float:
     """Find the beta at which a sum is the one expected, by safeguarded Newton steps on log beta; else the end."""
     a, b = math.log(low), math.log(high)
-    x = 0.0
+    x, before = 0.0, 0.0
     for _ in range(_STEPS):
         try:
             here = at(math.exp(x))
@@ -158,9 +159,13 @@ def solve(at: Callable[[float], Tilt], seen: float, low: float, high: float) -> 
         step = x + gap / slope if slope > 0.0 else math.inf
         if not a < step < b:
             step = 0.5 * (a + b)
-        if abs(step - x) < _EXACT or b - a < _EXACT:
+            before = 0.0
+        length = abs(step - x)
+        # Newton steps shrink with their square: so much shorter the next one would be.
+        after = length**3 / before**2 if length < min(before, _CLOSE) else length
+        if after < _EXACT or b - a < _EXACT:
             return math.exp(step)
-        x = step
+        x, before = step, length
     return math.exp(x)
 
 

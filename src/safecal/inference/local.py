@@ -158,7 +158,7 @@ class Local:
         pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
         if not pieces:
             return cls("", np.zeros((0, len(_NUMBERS))), error, min_share)
-        sums = np.concatenate([_added(order.sums, ends) for order, ends in pieces])
+        sums = _joined([_added(order.sums, ends) for order, ends in pieces])
         alpha = error / len(sums)
         weaker = alpha * SUSPECTED / SHOWN
         known = _known(sums, orders[0].on, total)
@@ -171,10 +171,13 @@ class Local:
         if tally.clusters is not None and pairs is None:
             low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
             bounds = np.minimum(low, 0.0), high, at_least  # how rows depend inside a range is not known
-        labels = [np.full(len(ends), math.nan if order.label is None else order.label) for order, ends in pieces]
-        low, high = (np.concatenate(x) for x in zip(*(_ends(order, ends) for order, ends in pieces), strict=True))
-        columns = (np.concatenate(labels), low, high, *known, *bounds)
-        return cls(orders[0].on, np.stack(columns, axis=1), error, min_share, tally.class_names)
+        numbers = np.empty((len(sums), len(_NUMBERS)))
+        labels = [math.nan if order.label is None else order.label for order, _ in pieces]
+        numbers[:, 0] = np.repeat(labels, [len(ends) for _, ends in pieces])
+        numbers[:, 1:3] = _joined([_ends(order, ends) for order, ends in pieces])
+        for k, column in enumerate((*known, *bounds), 3):
+            numbers[:, k] = column
+        return cls(orders[0].on, numbers, error, min_share, tally.class_names)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -342,13 +345,19 @@ _FIELDS: dict[str, Any] = {
 }
 
 
-def _ends(order: Order, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
+def _joined(parts: list[FloatArray]) -> FloatArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _ends(order: Order, ends: IndexArray) -> FloatArray:
     """Return where each range begins and ends; the first and the last reach to 0 and 1 where they nearly do."""
-    low, high = order.low[ends[:, 0]], order.high[ends[:, 1] - 1]
-    if order.on == "spread":
-        return low, high
-    first, last = ends[:, 0] == 0, ends[:, 1] == len(order.high)
-    return np.where(first & (low < _NEAR), 0.0, low), np.where(last & (high > 1.0 - _NEAR), 1.0, high)
+    found = np.stack([order.low[ends[:, 0]], order.high[ends[:, 1] - 1]], axis=1)
+    if order.on != "spread":
+        if order.low[0] < _NEAR:
+            found[ends[:, 0] == 0, 0] = 0.0
+        if order.high[-1] > 1.0 - _NEAR:
+            found[ends[:, 1] == len(order.high), 1] = 1.0
+    return found
 
 
 def _clustered(

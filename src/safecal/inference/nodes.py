@@ -121,15 +121,33 @@ class NodesLaw(Law):
             )
         )
 
+    def _piece(self, x: float) -> tuple[float, float, list[float]]:
+        """Return the polynomial around a logarithm of beta."""
+        k = min(max(int(np.searchsorted(self._x, x, side="right")) - 1, 0), len(self._pieces) - 1)
+        if x == self._x[-1]:
+            k = max(len(self._x) - 2, 0)
+        return self._pieces[k]
+
+    def _rise(self, beta: float, other: float) -> float:
+        """Return by how much R at beta is larger than at another one; all digits of it where they are close."""
+        x, at = math.log(beta), math.log(other)
+        start, width, coefficients = self._piece(at)
+        if not start <= x <= start + width or at < start:
+            return self._derivatives(beta)[0] - self._derivatives(other)[0]
+        u, v = (x - start) / width, (at - start) / width
+        value, quotient = coefficients[-1], 0.0
+        for c in coefficients[-2::-1]:  # f(v), and f(u) - f(v) over u - v
+            quotient = quotient * u + value
+            value = value * v + c
+        change = quotient * math.log1p((beta - other) / other) / width
+        return math.exp(value) * math.expm1(change) if self._classes else change
+
     def _derivatives(self, beta: float) -> tuple[float, float, float, float]:
         """Return R and its first three derivatives."""
         x = math.log(beta)
         if self._classes and x < self._x[0]:
             return self._lowest.at(beta)
-        k = min(max(int(np.searchsorted(self._x, x, side="right")) - 1, 0), len(self._pieces) - 1)
-        if x == self._x[-1]:
-            k = max(len(self._x) - 2, 0)
-        start, width, coefficients = self._pieces[k]
+        start, width, coefficients = self._piece(x)
         u = (x - start) / width
         f = [0.0] * 4
         for order in range(4):
@@ -199,7 +217,7 @@ class NodesLaw(Law):
     def _smooth(self, at: Tilt, beta: float) -> Tails:
         if not self._weighted and 0.0 < self.beta < math.inf:
             best = self.at(self.beta)
-            drop = (beta - self.beta) * self.seen + (at.value - best.value)
+            drop = (beta - self.beta) * self.seen + self._rise(beta, self.beta)
             return Tails(*lugannani_rice(beta - self.beta, drop, best.variance, best.third))
         return Tails(*pearson3(self.seen - at.mean, at.variance, at.third))
 
@@ -234,7 +252,8 @@ class NodesLaw(Law):
         if root is None or not root[1].variance > 0.0:
             return self._at_most(beta, here)
         best, tilted = root
-        drop = (beta - best) * self.seen + (here.value - tilted.value)
+        beyond = (here.value - self._derivatives(beta)[0]) - (tilted.value - self._derivatives(best)[0])
+        drop = (beta - best) * self.seen + self._rise(beta, best) + beyond
         return lugannani_rice(beta - best, drop, tilted.variance, tilted.third)
 
     def _at_most(self, beta: float, here: Tilt) -> tuple[float, float]:

@@ -44,25 +44,33 @@ class PointsLaw(Law):
         Their summed excess, weighted; exact, so that points need to be right for differences alone.
     mass : float
         Sum of the weights of all possible rows.
+    together : tuple of ndarrays, optional
+        Log-odds and counts of fewer points without weights, for all that does not depend on what happened.
     """
 
-    def __init__(self, points: Points, excess: float, mass: float) -> None:
+    def __init__(
+        self, points: Points, excess: float, mass: float, together: tuple[FloatArray, FloatArray] | None = None
+    ) -> None:
         # In units of the largest weight, so that no power of a weight leaves the range of floats. Rows that no beta
         # lets surprise are as good as certain, unless they did.
         unit = float(points.w.max()) if len(points.w) else 1.0
         far = points.L > _FARTHEST
         clipped = bool((far & points.wrong).any())
         near = points.wrong | ~far
-        points = points.take(near)
+        if far.any():
+            points, together = points.take(near), None
         points = points._replace(L=np.minimum(points.L, _FARTHEST), w=points.w / unit)
         self.points = points
         self.weighted = not bool((points.w == 1.0).all())
-        self._nw = points.n * points.w
+        self._L, self._n = (points.L, points.n) if together is None or self.weighted else together
+        self._w = points.w if self.weighted else None
+        self._nw = self._n if self._w is None else self._n * self._w
         self._tilts: dict[float, Tilt] = {}  # the same betas are asked for again and again
         self._kept: tuple[float, FloatArray] | None = None
         one = self.at(1.0)
         surprised = points.wrong & (points.L > 0.0)
-        seen = float(self._nw[surprised] @ points.L[surprised]) if clipped else excess / unit + one.mean
+        nw = points.n * points.w
+        seen = float(nw[surprised] @ points.L[surprised]) if clipped else excess / unit + one.mean
         super().__init__(max(seen, 1e-300) if surprised.any() else 0.0, mass / unit, one, unit)
 
     def at(self, beta: float) -> Tilt:
@@ -72,36 +80,42 @@ class PointsLaw(Law):
         return found
 
     def _at(self, beta: float) -> Tilt:
-        L, w = self.points.L, self.points.w
+        L, nw = self._L, self._nw
         x = beta * L
         t = np.exp(-np.abs(x))
         share = 1.0 / (1.0 + t)
-        q = t * share if beta >= 0.0 else share  # the tempered probability of the less likely outcome
+        q, rest = (t * share, share) if beta >= 0.0 else (share, t * share)  # of the less likely outcome, tempered
         mean = L * q
-        spread = mean * (L * (1.0 - q))  # in this order, because L * L may overflow where q is 0
-        nw = self._nw
-        value = float(nw @ (np.log1p(t) + np.maximum(-x, 0.0)))
-        v, third = nw * spread, spread * (L * (1.0 - 2.0 * q))
-        if not self.weighted:
-            return Tilt(value, float(nw @ mean), s := float(v.sum()), s, float(nw @ third))
-        return Tilt(value, float(nw @ mean), float(v.sum()), float(v @ w), float((nw * w * w) @ third))
+        spread = mean * (L * rest)  # in this order, because L * L may overflow where q is 0
+        value = float(nw @ np.log1p(t)) - (float(nw @ x) if beta < 0.0 else 0.0)
+        third = spread * (L * (rest - q))
+        if self._w is None:
+            s = float(nw @ spread)
+            return Tilt(value, float(nw @ mean), s, s, float(nw @ third))
+        v = nw * spread
+        return Tilt(value, float(nw @ mean), float(v.sum()), float(v @ self._w), float((nw * self._w**2) @ third))
+
+    def ecd(self, beta: float) -> float:
+        beta = min(max(beta, SMALLEST), LARGEST)
+        return (float(self._nw @ (self._L * special.expit(-beta * self._L))) - self.one.mean) / self.mass
 
     def expected(self, beta: float) -> float:
         """Return the expected number of surprises."""
-        return float(self.points.n @ special.expit(-beta * self.points.L))
+        return float(self._n @ special.expit(-beta * self._L))
 
     def rarity(self, beta: float) -> tuple[float, float]:
         """Return how probable surprises are where they are rarest, and their absence: see `Rarity`."""
-        q = special.expit(-beta * self.points.L)
-        deviation = self._nw * self.points.L * np.sqrt(q * (1.0 - q))
+        q = special.expit(-beta * self._L)
+        deviation = self._nw * self._L * np.sqrt(q * (1.0 - q))
         return rarest_half(q, deviation), rarest_half(1.0 - q, deviation)
 
     def spread(self, beta: float) -> tuple[float, float]:
         """Return the sums of ``w`` times the standard deviation, and of ``w**2`` times the squared excess."""
-        L, q = self.points.L, special.expit(-beta * self.points.L)
-        excess = np.where(self.points.wrong, L, 0.0) - L * q
-        square = (self._nw * self.points.w) @ (excess * excess)
-        return float(self._nw @ (L * np.sqrt(q * (1.0 - q)))), float(square)
+        L, w, n, wrong, _, _ = self.points
+        q = special.expit(-beta * L)
+        excess = np.where(wrong, L, 0.0) - L * q
+        square = (n * w * w) @ (excess * excess)
+        return float((n * w) @ (L * np.sqrt(q * (1.0 - q)))), float(square)
 
     @cached_property
     def few(self) -> bool:
@@ -147,15 +161,17 @@ class PointsLaw(Law):
 
     def _rate(self, beta: float) -> float:
         """Return minus the logarithm of the probability that nothing surprises."""
-        return float(self.points.n @ np.logaddexp(0.0, -beta * self.points.L))
+        return float(self._n @ np.logaddexp(0.0, -beta * self._L))
 
     def _change(self, beta: float, other: float | FloatArray) -> float:
         """Return by how much the rate at beta is larger than at another one; all digits of it where they are close."""
-        L, n = self.points.L, self.points.n
+        L, n = self._L, self._n
+        if not isinstance(other, np.ndarray) and other == beta:
+            return 0.0
         step = (other - beta) * L
         share = special.expit(-other * L) if isinstance(other, np.ndarray) else self._share(other)
-        far = np.abs(step) >= 1.0
-        if not far.any():
+        far = np.abs(step) >= 1.0 if isinstance(other, np.ndarray) or abs(other - beta) * self._largest >= 1.0 else None
+        if far is None or not far.any():
             return float(n @ np.log1p(share * np.expm1(step)))
         there = other[far] if isinstance(other, np.ndarray) else other
         apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -there * L[far])
@@ -164,12 +180,16 @@ class PointsLaw(Law):
     def _share(self, beta: float) -> FloatArray:
         """Return the tempered probability of the less likely outcome; kept for the beta that was asked for last."""
         if self._kept is None or self._kept[0] != beta:
-            self._kept = beta, special.expit(-beta * self.points.L)
+            self._kept = beta, special.expit(-beta * self._L)
         return self._kept[1]
 
     @cached_property
+    def _largest(self) -> float:
+        return float(self._L.max())
+
+    @cached_property
     def _most(self) -> float:
-        return float(self._nw @ self.points.L)
+        return float(self._nw @ self._L)
 
     @cached_property
     def _lattice(self) -> Lattice:

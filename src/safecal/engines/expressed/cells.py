@@ -8,21 +8,27 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.cells import LOWEST
 from ..._kernels.order import COARSE_SPREADS, HAIR, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
+from ..._types import AnyArray
 from ...bins import Bins
 from ...histogram import CELLS
 from ..libraries import narwhals
 
-__all__ = ["MOMENTS", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "coarse_odds", "coarse_spread",
-           "histogram_cell", "odds_cell", "outside", "spread_cell", "weighted_cell"]  # fmt: skip
+__all__ = ["MOMENTS", "TOLD", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "coarse_odds", "coarse_spread",
+           "histogram_cell", "odds_cell", "outside", "spread_cell", "told_by_key", "weighted_cell",
+           "with_state"]  # fmt: skip
 
 _SIDE = (CELLS - 1) // 2  # cells of one side of the histogram, eight to the octave
 _FIRST = float(LOWEST[1])  # log-odds below it share a cell
 _LAST = float(LOWEST[-1])  # and so do those from here on
 _HAIR = 2.0**-40  # by which cells of log-odds begin below round numbers, in parts of the power of two
 _WEIGHTS = 2048 * 4  # cells of weights: all exponents of floats, four to the octave
+_STATES = 3  # of a row: as it is, certain, bad
+TOLD = ("n_certain", "n_impossible", "sum_observed", "sum_correct", "sum_confidence")  # by the key
 MOMENTS = ("inside", "d1", "d2", "d3")
 WEIGHTED_MOMENTS = ("inside", "dl", "dw", "dl2", "dw2", "dlw")
 COLUMN = {"probability": "predicted", "confidence": "confidence", "entropy": "entropy"}
@@ -74,16 +80,25 @@ def _place(frame: Any, name: str, per_octave: int, hair: float = 0.0) -> Any:
     nw = narwhals()
     value = nw.col(name)
     frame = frame.with_columns(octave=(value.log() * (1.0 / math.log(2.0))).floor().cast(nw.Float64))
-    # A logarithm next to a whole number may miss it: powers of two are exact, and so are products with them.
-    frame = frame.with_columns(digits=value * nw.lit(2.0) ** (0.0 - nw.col("octave")) + hair)
-    octave, digits = nw.col("octave"), nw.col("digits")
-    over, under = digits >= 2.0, digits < 1.0
+    # A logarithm next to a whole number may miss it: powers of two are exact, and so are quotients with them.
+    frame = frame.with_columns(power=nw.lit(2.0) ** nw.col("octave"))
+    frame = frame.with_columns(digits=value / nw.col("power") + hair)
+    digits = nw.col("digits")
     frame = frame.with_columns(
-        octave=nw.when(over).then(octave + 1.0).otherwise(nw.when(under).then(octave - 1.0).otherwise(octave)),
-        digits=nw.when(over).then(digits * 0.5).otherwise(nw.when(under).then(digits * 2.0).otherwise(digits)),
+        missed=nw.when(digits >= 2.0).then(nw.lit(1.0)).otherwise(
+            nw.when(digits < 1.0).then(nw.lit(-1.0)).otherwise(nw.lit(0.0))
+        )
+    )  # fmt: skip
+    missed = nw.col("missed")
+    factor = nw.when(missed == 0.0).then(nw.lit(1.0)).otherwise(
+        nw.when(missed > 0.0).then(nw.lit(2.0)).otherwise(nw.lit(0.5))
+    )  # fmt: skip
+    frame = frame.with_columns(factor=factor)
+    return frame.with_columns(
+        octave=nw.col("octave") + missed,
+        power=nw.col("power") * nw.col("factor"),
+        step=((digits / nw.col("factor") - 1.0) * float(per_octave)).floor().cast(nw.Float64),
     )
-    step = ((nw.col("digits") - 1.0) * float(per_octave)).floor().cast(nw.Float64)
-    return frame.with_columns(power=nw.lit(2.0) ** nw.col("octave"), step=step)
 
 
 def histogram_cell(frame: Any) -> Any:
@@ -136,6 +151,31 @@ def _sides(cell: Any) -> Any:
     wrong = nw.when(nw.col("agree")).then(nw.lit(0.0)).otherwise(nw.lit(1.0))
     positive = nw.when(nw.col("likely")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
     return cell * 4.0 + wrong * 2.0 + positive
+
+
+def with_state(key: Any) -> Any:
+    """Put into a key whether a row is possible as it is, certain, or bad: what is counted need not be summed."""
+    nw = narwhals()
+    state = nw.when(nw.col("certain")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    return key * float(_STATES) + nw.when(nw.col("bad") == 1.0).then(nw.lit(2.0)).otherwise(state)
+
+
+def told_by_key(table: dict[str, AnyArray], weighted: bool) -> dict[str, AnyArray]:
+    """Return sums by key with those that the key tells: its cell, what happened, the side of one half, the state."""
+    key = table["key"].astype(np.int64)
+    key, state = np.divmod(key, _STATES)
+    wrong, positive, n, predicted = key // 2 % 2, key % 2, table["n"], table["sum_predicted"]
+    mass = table["weight"] if weighted else n
+    told = {
+        "key": key,
+        "bad": n * (state == 2),
+        "n_certain": n * (state == 1),
+        "n_impossible": n * ((state == 1) & (wrong == 1)),
+        "sum_observed": mass * (wrong != positive),
+        "sum_correct": mass * (wrong == 0),
+        "sum_confidence": np.where(positive == 1, predicted, mass - predicted),
+    }
+    return table | told | ({} if weighted else {"inside": n * (state != 1)})
 
 
 def odds_cell(frame: Any) -> tuple[Any, int]:

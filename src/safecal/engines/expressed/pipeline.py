@@ -86,6 +86,8 @@ class Expressed:
         """Sum the rows, in at most six queries: all of them, two by group, by cluster, by both, by cluster and cell."""
         query, size = self.main(plan)
         main = collected(query)
+        if self.classes:
+            main = cells.told_by_key(main, self.weighted)
         self._refuse(main, plan)
         cell, place = main["key"].astype(np.int64) % size, main["key"].astype(np.int64) // size
         bins = None
@@ -119,7 +121,7 @@ class Expressed:
     def main(self, plan: Plan) -> tuple[Any, int]:
         """Return the lazy query of all sums by one key, made of bin and cell, and how many cells there are."""
         nw = narwhals()
-        rows, names = self.rows, [*self.names, "bad"]
+        rows, names = self.rows, [name for name in self.names if not self.classes or name not in cells.TOLD]
         if plan.bins is None or plan.bin_on is None:
             rows = rows.with_columns(bin=nw.lit(0.0))
         else:
@@ -132,13 +134,16 @@ class Expressed:
                 names.append("outside")
         if not self.classes:
             rows, size = cells.spread_cell(cells.histogram_cell(rows)), CELLS * SPREADS
+            names.append("bad")
         elif self.weighted:
             rows, size = cells.weighted_cell(rows)
             names += cells.WEIGHTED_MOMENTS
         else:
             rows, size = cells.odds_cell(rows)
-            names += cells.MOMENTS
+            names += cells.MOMENTS[1:]
         key = nw.col("bin") * float(size) + nw.col("cell")
+        if self.classes:
+            key = cells.with_state(key)
         return sums_by(rows.with_columns(key=key.cast(nw.Int64)), ["key"], names), size
 
     def _covered(self, bins: Bins, on: str) -> bool:
