@@ -9,6 +9,8 @@ from .._checks.message import fail, show
 from .._types import AnyArray, BoolArray
 from ..errors import DtypeError, SafecalError
 
+_WHOLE = 2.0**53  # from here on a float64 is not every whole number
+
 __all__ = ["Column", "clusters", "keys", "labels", "numbers", "row_place"]
 
 
@@ -55,7 +57,7 @@ def numbers(raw: Any, name: str, offset: int) -> Column:
                 hint="is it the right column? For missing values leave the field empty.",
             )  # fmt: skip
         raw = found
-    elif kind.startswith("Decimal"):
+    elif kind.startswith(("Decimal", "Int128", "UInt128")):
         raw = raw.cast(_float64())
     elif not raw.dtype.is_numeric():
         raise _not_numbers(name, kind)
@@ -106,8 +108,11 @@ def labels(raw: Any) -> Column:
     if kind.startswith(("Categorical", "Enum")):
         raw, kind = raw.cast(_string()), "String"
     if kind == "String":
-        found = raw.str.strip_chars().cast(_float64(), strict=False)
+        text = raw.str.strip_chars()
+        found = text.cast(_float64(), strict=False)
         if not (found.is_null() & ~missing).any():
+            if bool((found.abs() >= _WHOLE).any()):
+                return Column(_exact(text), missing.to_numpy())
             raw, kind = found, "Float64"
     if kind == "String":
         return Column(raw.fill_null("").to_numpy().astype(str), missing.to_numpy())
@@ -115,10 +120,28 @@ def labels(raw: Any) -> Column:
         return Column(raw.fill_null(False).to_numpy(), missing.to_numpy())
     if not raw.dtype.is_numeric():
         return Column(raw.cast(_string()).fill_null("").to_numpy().astype(str), missing.to_numpy())
+    if missing.any() and raw.dtype.is_integer():
+        return Column(_plain(raw.fill_null(0)), missing.to_numpy())
     if missing.any():
         raw = raw.cast(_float64()).fill_null(float("nan"))
-    values = raw.to_numpy()
+    values = _plain(raw)
     return Column(values, np.isnan(values) if values.dtype.kind == "f" else missing.to_numpy())
+
+
+def _plain(raw: Any) -> AnyArray:
+    """Return a column without missing values; NumPy has no whole numbers of 128 bits, which JSON Lines may hold."""
+    wide = str(raw.dtype) in ("Int128", "UInt128")
+    return np.array(raw.to_list(), dtype=object) if wide else np.asarray(raw.to_numpy())
+
+
+def _exact(text: Any) -> AnyArray:
+    """Return numbers as objects, whole ones as they are written: floats of this size do not tell neighbours apart."""
+    values = [0 if t is None else int(t) if _is_whole(t) else float(t) for t in text.to_list()]
+    return np.array(values, dtype=object)
+
+
+def _is_whole(text: str) -> bool:
+    return text.lstrip("+-").isdecimal()
 
 
 def _string() -> Any:
@@ -136,6 +159,8 @@ def keys(raw: Any) -> AnyArray:
         raw = raw.cast(_string())
     if kind == "Boolean" or raw.null_count():
         return np.array(raw.to_list(), dtype=object)
+    if str(raw.dtype) in ("Int128", "UInt128"):
+        return _plain(raw)
     values: AnyArray = raw.to_numpy()
     return values.astype(str) if values.dtype.kind == "O" else values
 

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from .._checks.classes import equal_labels
 from .._checks.columns import weights
 from .._checks.message import fail, show
 from .._types import AnyArray, BoolArray
@@ -126,7 +127,7 @@ class Reader:
         reading = self.reading
         form: dict[str, Any] = {"logits" if reading.logits else "y_prob": values}
         clip = reading.clip
-        text = y.dtype.kind in "UO"
+        text = y.dtype.kind == "U"
         if self._text is not None and self._text != text:
             raise LabelError(f"column {reading.y!r} holds numbers in some rows and words in others.")
         self._text = text
@@ -150,9 +151,9 @@ class Reader:
         wanted: Any = self.reading.pos_label
         if y.dtype.kind == "b":
             wanted = {"true": True, "false": False, "1": True, "0": False}.get(str(wanted).lower())
-        elif y.dtype.kind in "iuf":
+        elif y.dtype.kind in "iufO":
             wanted = _number(wanted)
-        found: BoolArray = np.asarray(y == wanted)
+        found: BoolArray = equal_labels(y, wanted)
         self._positive = self._positive or bool(found.any())
         self._others |= set(np.unique(y[~found]).tolist())
         if len(self._others) > 1 and not self._positive:
@@ -228,11 +229,13 @@ def in_options(text: str) -> str:
     return text
 
 
-def _number(text: Any) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return str(text)
+def _number(text: Any) -> int | float | str:
+    for kind in (int, float):  # a large whole number is not its nearest float
+        try:
+            return kind(text)
+        except (ValueError, OverflowError):
+            continue
+    return str(text)
 
 
 def _common_start(names: list[str]) -> str:

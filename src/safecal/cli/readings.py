@@ -74,6 +74,12 @@ def choose(
         raise FormError(
             f"{source.name} has no column {missing[0]!r}.{hint}\n\nHint: its columns are {_listed(source)}."
         )
+    twice = [c for c in reading.columns if source.columns.count(c) > 1]
+    if twice:
+        raise FormError(
+            f"{source.name} has {source.columns.count(twice[0])} columns {twice[0]!r}.\n\n"
+            "Hint: give each column a name of its own: which of them is meant is not for safecal to guess."
+        )
     return reading
 
 

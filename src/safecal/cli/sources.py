@@ -1,5 +1,6 @@
 """Files of predictions, a batch of columns at a time. Polars reads them; ``.npz`` is NumPy's own."""
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -66,8 +67,26 @@ class _FrameSource(Source):
         self.path, self.kind = path, kind
         self._frame = self._opened(name)
         with _clear(name):
-            columns = self._frame.collect_schema().names()
+            columns = self._as_written(self._frame.collect_schema().names())
         super().__init__(name, columns, once)
+
+    def _as_written(self, names: list[str]) -> list[str]:
+        """Return the names of the columns as the file has them: Polars renames or drops what it has seen before."""
+        if self.kind in ("csv", "tsv") and any("_duplicated_" in name for name in names):
+            separator = "\t" if self.kind == "tsv" else ","
+            read = polars().read_csv
+            first = read(self.path, has_header=False, n_rows=1, infer_schema=False, separator=separator, glob=False)
+            pairs = zip(names, first.row(0), strict=False)
+            return [old if old and new.startswith(f"{old}_duplicated_") else new for new, old in pairs]
+        if self.kind == "arrow" and importlib.util.find_spec("pyarrow") is not None:
+            import pyarrow as pa
+
+            try:
+                with pa.OSFile(self.path) as file, pa.ipc.open_file(file) as reader:
+                    return list(map(str, reader.schema.names))
+            except pa.ArrowInvalid:  # a stream, or no Arrow file: Polars says what it is
+                return names
+        return names
 
     def _opened(self, name: str) -> Any:
         pl = polars()
@@ -103,7 +122,12 @@ class _ArchiveSource(Source):
     def __init__(self, name: str, path: str, once: bool) -> None:
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                twice = {key for key in archive.files if archive.files.count(key) > 1}
+                if twice:
+                    raise FileError(f"{name} holds more than one array {min(twice)!r}.")
                 self.arrays = {key: archive[key] for key in archive.files}
+        except FileError:
+            raise
         except (ValueError, OSError, EOFError, KeyError) as error:
             raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
         except Exception as error:  # zipfile has errors of its own
@@ -225,5 +249,8 @@ class _clear:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if error is not None and (type(error).__module__.startswith("polars") or isinstance(error, UnicodeError)):
+        if error is None:
+            return
+        panic = type(error).__name__ == "PanicException"  # Polars met what it holds to be impossible: a damaged file
+        if panic or type(error).__module__.startswith("polars") or isinstance(error, UnicodeError):
             raise FileError(f"{self.name} cannot be read: {_first_line(error)}.") from error

@@ -213,7 +213,9 @@ def _outcomes(table: Any, name: str) -> AnyArray:
     """Return outcomes as NumPy has them: numbers, True and False, or objects with None where one is missing."""
     column = _plain(table.column(name))
     if str(column.type).startswith("decimal"):
-        column = column.cast(pyarrow().float64())
+        column = column.cast(pyarrow().float64()) if column.type.scale else column
+        if not column.null_count and str(column.type).startswith("decimal"):  # whole numbers, of any length
+            return np.array([int(v) for v in column.to_pylist()], dtype=object)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

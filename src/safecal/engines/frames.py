@@ -198,6 +198,10 @@ def _there(frame: Any, columns: Columns) -> None:
             hint="pandas, Polars, PyArrow, DuckDB, PySpark, Dask and Ibis frames are; for arrays use `evaluate`.",
         )  # fmt: skip
     for name in columns.names:
+        if there.count(name) > 1:
+            hint = "give each column a name of its own: which of them is meant is not for safecal to guess."
+            rule = f"must have one column {name!r}"
+            raise fail(OptionError, "frame", rule, got=f"{there.count(name)} of that name", hint=hint)
         if name not in there:
             near = get_close_matches(str(name), [str(column) for column in there], n=3)
             some = ", ".join(map(repr, near or there[:10])) + (", ..." if not near and len(there) > 10 else "")
