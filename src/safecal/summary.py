@@ -9,6 +9,7 @@ import numpy as np
 
 from . import documents
 from ._kernels.sums import Runs, column_sums, counts
+from ._steady import steadied
 from ._types import FloatArray, IndexArray
 from .errors import MergeError
 from .scored import Scored
@@ -29,6 +30,7 @@ __all__ = [
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Sums over scored rows: constant in size, exact under merging, enough for every mean.

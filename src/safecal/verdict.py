@@ -8,6 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from . import documents
+from ._steady import steadied
 from .certainty import certain_reason
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .errors import TruthError
@@ -30,6 +31,7 @@ _SAYS_NOTHING = 0.98  # of the largest possible entropy
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Whether the model is safe: over-confidence ruled out on average, and shown nowhere.

@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "safecal"
 ROOMS = {
     "errors": 0,
     "_types": 0,
+    "_steady": 0,
     "_versions": 0,
     "_checks": 1,
     "certainty": 1,

@@ -30,7 +30,6 @@ def test_shards_and_what_they_are_merged_into_keep_alpha() -> None:
     rng = np.random.default_rng(1)
     shared = sum(_alarms(Monitor().shards(4), rng) for _ in range(repeats)) / repeats
     each = sum(_alarms(tuple(Monitor() for _ in range(4)), rng) for _ in range(repeats)) / repeats
-    print(f"some monitor raised a false alarm: {shared:.3f} of shards, {each:.3f} with all of alpha each")
     assert shared <= ALPHA + error(ALPHA, repeats)
     assert each > 2.0 * shared
 
@@ -48,6 +47,5 @@ def test_of_ten_groups_that_share_alpha_none_is_over_confident() -> None:
     repeats = 60
     rng = np.random.default_rng(2)
     shared, each = (sum(_over_confident_group(s, rng) for _ in range(repeats)) / repeats for s in (True, False))
-    print(f"some group of ten over-confident: {shared:.3f} shared, {each:.3f} each by itself")
     assert shared <= ALPHA + error(ALPHA, repeats)
     assert each > ALPHA + error(ALPHA, repeats)

@@ -10,6 +10,7 @@ from .._checks.classes import class_shape, clip_value
 from .._checks.columns import whole_number
 from .._checks.message import Complaint, fail, show
 from .._checks.states import one_spread
+from .._steady import steady
 from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..evaluation import Evaluation
@@ -27,6 +28,7 @@ __all__ = ["evaluate_frame"]
 _NEAR = ("duckdb", "polars", "datafusion")  # engines of Ibis on this machine, whose rows are faster through the kernel
 
 
+@steady
 def evaluate_frame(
     frame: Any,
     *,

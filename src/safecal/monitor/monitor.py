@@ -9,6 +9,7 @@ import numpy as np
 from .. import documents
 from .._checks.columns import choice, fraction, group_codes, whole_number
 from .._checks.message import fail, show
+from .._steady import steadied
 from .._types import ArrayLike, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, RangeError, ShapeError
 from ..families.classifier import classifier
@@ -32,6 +33,7 @@ MAX_GROUPS = 1000
 
 
 @final
+@steadied
 class Monitor:
     """Watch a model: whether it is calibrated since the start, and whether that changed at some row.
 
@@ -574,7 +576,7 @@ class Monitor:
     def to_dict(self) -> dict[str, Any]:
         """Return the state as a small JSON document."""
         groups = [[documents.plain(key), stream.to_dict()] for key, stream in self._groups.items()]
-        content = {"family": self._family, "total": self._total.to_dict(), "groups": groups}
+        content: dict[str, Any] = {"family": self._family, "total": self._total.to_dict(), "groups": groups}
         content |= {"share": self.share, "spent": self._spent, "looked": self._looked}
         return documents.document("monitor", self._settings() | content | {"windows": self._windows.to_dict()})
 

@@ -20,6 +20,7 @@ from .._checks.recalibration import (
     spread_form,
 )
 from .._checks.rows import same_labels
+from .._steady import steadied
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
@@ -70,6 +71,7 @@ class FittedTemperature:
         return cls(content["beta"], Interval.from_dict(content["interval"]), content["n"])
 
 
+@steadied
 class Recalibration(ABC):
     """What both kinds share: everything but the choice of the inverse temperature."""
 

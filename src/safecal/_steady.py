@@ -1,0 +1,65 @@
+"""The same arithmetic whatever the caller chose with ``np.seterr``.
+
+An underflow is no error here: it is what a probability of e^-800 is. So NumPy's own choice holds inside safecal, whatever
+the caller's is: underflow is silent, and what is invalid warns, which the tests turn into an error.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, wraps
+from inspect import isgeneratorfunction
+from types import FunctionType
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = ["steadied", "steady"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+_DUNDERS = ("__init__", "__add__", "__getitem__", "__repr__", "__str__", "_repr_html_")
+
+
+def _default() -> "np.errstate":
+    return np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+
+
+def steady(function: F) -> F:
+    """Let a function, or each step of a generator, compute with NumPy's own choice."""
+    if isgeneratorfunction(function):
+
+        @wraps(function)
+        def steps(*given: Any, **named: Any) -> Iterator[Any]:
+            found = function(*given, **named)
+            while True:
+                with _default():
+                    try:
+                        step = next(found)
+                    except StopIteration:
+                        return
+                yield step
+
+        return steps  # type: ignore[return-value]
+
+    @wraps(function)
+    def inside(*given: Any, **named: Any) -> Any:
+        with _default():
+            return function(*given, **named)
+
+    return inside  # type: ignore[return-value]
+
+
+def steadied(cls: C) -> C:
+    """Let everything public of a class do so, its properties included."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in _DUNDERS:
+            continue
+        if isinstance(value, FunctionType):
+            setattr(cls, name, steady(value))
+        elif isinstance(value, classmethod | staticmethod):
+            setattr(cls, name, type(value)(steady(value.__func__)))
+        elif isinstance(value, property) and value.fget is not None:
+            setattr(cls, name, property(steady(value.fget), value.fset, value.fdel, value.__doc__))
+        elif isinstance(value, cached_property):
+            value.func = steady(value.func)
+    return cls
