@@ -1,10 +1,12 @@
 """The same arithmetic whatever the caller chose with ``np.seterr``.
 
-An underflow is no error here: it is what a probability of e^-800 is. So NumPy's own choice holds inside safecal, whatever
-the caller's is: underflow is silent, and what is invalid warns, which the tests turn into an error.
+An underflow is no error here: it is what a probability of e^-800 is. So inside safecal NumPy's own choice holds,
+whatever the caller's is: underflow is silent, and what is invalid warns, which the tests turn into an error.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property, wraps
 from inspect import isgeneratorfunction
 from types import FunctionType
@@ -20,8 +22,21 @@ C = TypeVar("C", bound=type)
 _DUNDERS = ("__init__", "__add__", "__getitem__", "__repr__", "__str__", "_repr_html_")
 
 
-def _default() -> "np.errstate":
-    return np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+_inside: ContextVar[bool] = ContextVar("safecal_inside", default=False)
+
+
+@contextmanager
+def _default() -> Iterator[None]:
+    """Enter from outside; within safecal, what a caller of ours chose for some lines stays."""
+    if _inside.get():
+        yield
+        return
+    token = _inside.set(True)
+    try:
+        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            yield
+    finally:
+        _inside.reset(token)
 
 
 def steady(function: F) -> F:

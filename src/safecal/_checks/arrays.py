@@ -46,7 +46,7 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
     """Return ``value`` as a NumPy array, sharing memory where that is possible."""
     if isinstance(value, np.ma.MaskedArray):
         mask = np.atleast_1d(np.ma.getmaskarray(value))
-        masked = np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))
+        masked = np.flatnonzero(mask.any(axis=tuple(range(1, mask.ndim))))
         if masked.size:
             raise fail(
                 MissingValueError,
