@@ -1,7 +1,7 @@
 """The same arithmetic whatever the caller chose with ``np.seterr``.
 
-An underflow is no error here: it is what a probability of e^-800 is. So inside safecal NumPy's own choice holds,
-whatever the caller's is: underflow is silent, and what is invalid warns, which the tests turn into an error.
+An underflow is no error here: it is what a probability of e^-800 is; nor is the square of a log-odds of 1e200, which
+is infinite and is looked at as that. What is invalid, or a division by 0, warns, and the tests turn that into an error.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,14 +33,14 @@ def _default() -> Iterator[None]:
         return
     token = _inside.set(True)
     try:
-        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        with np.errstate(divide="warn", over="ignore", under="ignore", invalid="warn"):
             yield
     finally:
         _inside.reset(token)
 
 
 def steady(function: F) -> F:
-    """Let a function, or each step of a generator, compute with NumPy's own choice."""
+    """Let a function, or each step of a generator, compute with safecal's choice."""
     if isgeneratorfunction(function):
 
         @wraps(function)

@@ -66,7 +66,7 @@ PROBABILITIES: list[Values] = [
 ]  # fmt: skip
 ODDS: list[Values] = [
     lambda r, n: r.normal(0, 2, n), lambda r, n: r.normal(0, 300, n),
-    lambda r, n: r.choice([1e9, -1e9, 3.0, -2.0, 0.0, 5e-324, 1e299, 1.7e308, -1.7e308], n),
+    lambda r, n: r.choice([1e9, -1e9, 3.0, -2.0, 0.0, 5e-324, 1e250, -1e250], n),
     lambda r, n: r.choice([np.inf, -np.inf, 0.5], n), lambda r, n: np.full(n, np.nan), lambda r, n: r.normal(0, 1e-300, n),
     lambda r, n: r.integers(-800, 800, n),
 ]  # fmt: skip
@@ -147,7 +147,7 @@ def _reference(y: np.ndarray, v: np.ndarray, form: str, w: np.ndarray | None) ->
 
 
 def _agree(found: float, wanted: Any, scale: float) -> bool:
-    if mpmath.isinf(wanted):
+    if mpmath.isinf(wanted) or wanted > sys.float_info.max:
         return found == math.inf
     return bool(abs(mpmath.mpf(found) - wanted) <= 1e-9 * max(abs(wanted), scale) + 1e-300)
 
