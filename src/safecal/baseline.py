@@ -14,6 +14,7 @@ import numpy as np
 
 from . import documents
 from ._checks.message import fail
+from ._steady import steadied
 from ._types import FloatArray
 from .errors import InputError
 from .evaluation import Evaluation
@@ -100,6 +101,7 @@ _DECISION = documents.choice(WORSE, NOT_WORSE, UNCLEAR)
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """An evaluation beside an earlier one.

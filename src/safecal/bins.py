@@ -13,6 +13,7 @@ from ._checks.arrays import as_numbers, not_empty, refuse
 from ._checks.columns import whole_number
 from ._checks.message import fail, show
 from ._kernels.sums import uniform_index
+from ._steady import steadied
 from ._types import ArrayLike, FloatArray, IndexArray
 from .errors import BinsError, MissingValueError
 
@@ -31,6 +32,7 @@ def bin_count(bins: Any) -> int:
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Bins:
     """Adjacent intervals ``[a, b)``, the last one closed: ``[a, b]``.

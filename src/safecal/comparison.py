@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Any, Self, final
 
 from . import documents
+from ._steady import steadied
 from .display import number
 from .inference.results import Interval
 from .tabular import arrow_stream, frame_of
@@ -21,6 +22,7 @@ __all__ = ["Comparison", "Difference", "SideBySide"]
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One metric of two models, and the difference between them.
@@ -83,6 +85,7 @@ class Difference:
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Two models, a and b, compared row by row; differences are ``a - b``. It holds no raw data.
@@ -218,6 +221,7 @@ class Comparison:
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class SideBySide:
     """Two evaluations in one table, without a test: they hold no rows, and only rows can be compared one by one.

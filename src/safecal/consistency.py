@@ -15,6 +15,7 @@ from scipy import special
 from . import documents
 from ._checks.columns import choice, fraction
 from ._checks.runs import expected_rows, run_column, step_column
+from ._steady import steadied, steady
 from ._types import ArrayLike, BoolArray, FloatArray
 from .display import Metric, evaluation_text, inference_rows, number
 from .evaluation import Evaluation
@@ -35,6 +36,7 @@ _UNJUDGED = " are missing, and nothing above speaks of them"
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Consistency:
     """How a filter's stated uncertainty compares with its errors: at each step, in each run, and overall.
@@ -274,6 +276,7 @@ def _quantile(s: Summary, probability: float) -> float:
     return scale * (float(special.gammaincinv(shape, tail)) - shape) / s.weight
 
 
+@steady
 def assess_consistency(
     predictions: Predictions,
     *,

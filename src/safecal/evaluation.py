@@ -11,6 +11,7 @@ import numpy as np
 from . import documents
 from ._checks.columns import fraction
 from ._checks.message import fail
+from ._steady import steadied
 from ._types import ArrayLike
 from .display import Metric, cox_rows, evaluation_text, inference_rows, metric_rows
 from .errors import OptionError, TruthError
@@ -39,6 +40,7 @@ _FEW = 64  # rows of more than two classes whose test is left to the rows, where
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """Everything about one set of predictions, read off its sums; it holds no raw data.

@@ -5,6 +5,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ._checks.rows import same_labels
+from ._steady import steady
 from ._types import ArrayLike, Labels
 from .bins import Bins
 from .evaluation import Evaluation
@@ -17,6 +18,7 @@ from .tally import Tally
 __all__ = ["evaluate", "evaluate_predictions"]
 
 
+@steady
 def evaluate(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -148,6 +150,7 @@ def evaluate(
     )
 
 
+@steady
 def evaluate_predictions(
     predictions: Predictions,
     *,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from . import documents
+from ._steady import steadied
 from ._types import BoolArray, FloatArray, IndexArray
 from .errors import TruthError
 from .inference.cluster_bounds import clustered_bounds
@@ -285,6 +286,7 @@ class TooSmall:
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVerdict:
     """Whether the model is safe in a group. Its bounds hold together with those of all other groups.

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from . import documents
+from ._steady import steadied
 from ._sums.cells import Points
 from ._types import FloatArray, IndexArray
 from .scored import Scored
@@ -24,6 +25,7 @@ _MAGNITUDE = (1 << 63) - 1  # every bit of a float but its sign
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Histogram:
     """Rows and summed excess in fixed cells, eight to each doubling of the excess; possible rows only.

@@ -4,6 +4,7 @@ from typing import Any
 
 from ._checks.columns import weights
 from ._checks.rows import same_labels
+from ._steady import steady
 from ._types import ArrayLike, Labels
 from .bins import Bins
 from .families.classifier import classifier
@@ -14,6 +15,7 @@ from .table import Table
 __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]
 
 
+@steady
 def ecd(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -75,6 +77,7 @@ def ecd(
     return _predictions(y_true, y_prob, logits, pos_label, labels, clip).summary(sample_weight).ecd
 
 
+@steady
 def nll(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -113,6 +116,7 @@ def nll(
     return _predictions(y_true, y_prob, logits, pos_label, labels, clip).summary(sample_weight).nll
 
 
+@steady
 def brier(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -151,6 +155,7 @@ def brier(
     return _predictions(y_true, y_prob, logits, pos_label, labels, clip).summary(sample_weight).brier
 
 
+@steady
 def ece(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -207,6 +212,7 @@ def ece(
     return _table(predictions, bins, strategy, bin_on, sample_weight).ece(side)
 
 
+@steady
 def esce(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -251,6 +257,7 @@ def esce(
     return _table(predictions, bins, strategy, bin_on, sample_weight).esce()
 
 
+@steady
 def nees(
     x_true: ArrayLike,
     mean: ArrayLike,

@@ -9,6 +9,7 @@ from ._checks.columns import clusters, fraction, weights
 from ._checks.message import fail, same_rows
 from ._checks.pairs import same_outcomes, same_rows_of_both
 from ._checks.rows import same_labels
+from ._steady import steady
 from ._types import AnyArray, ArrayLike, FloatArray
 from .comparison import Comparison, Difference, SideBySide
 from .display import ece_of
@@ -39,6 +40,7 @@ def compare(
 def compare(a: Evaluation, b: Evaluation) -> SideBySide: ...
 
 
+@steady
 def compare(
     a: Predictions | Evaluation,
     b: Predictions | Evaluation,

@@ -10,6 +10,7 @@ from scipy import special
 from . import documents
 from ._checks.columns import fraction
 from ._checks.message import fail
+from ._steady import steadied, steady
 from ._sums.cells import Points
 from ._sums.nodes import Nodes
 from ._types import FloatArray
@@ -34,6 +35,7 @@ _TIMES = 2.0  # the limit of a range: over-confidence that is to be found
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class RowsNeeded:
     """How many rows would decide.
@@ -82,6 +84,7 @@ class RowsNeeded:
         return documents.document("rows_needed", {f.name: getattr(self, f.name) for f in fields(self)})
 
 
+@steady
 def rows_needed(
     source: Predictions | Tally | Evaluation, *, power: float = 0.8, **limits: Unpack[LimitOptions]
 ) -> RowsNeeded:

@@ -11,6 +11,7 @@ from scipy import special
 from . import documents
 from ._checks.columns import weights
 from ._checks.rows import same_labels
+from ._steady import steadied, steady
 from ._sums.cells import Points
 from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
 from .bins import Bins
@@ -30,6 +31,7 @@ _PIECES = 8  # of a block
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Reliability:
     """Reliability over bins: how much of ECE is noise, what the Brier score is made of, and Spiegelhalter's test.
@@ -107,6 +109,7 @@ class Reliability:
 _NUMBERS = tuple(f.name for f in fields(Reliability) if f.name != "spiegelhalter")
 
 
+@steady
 def assess_reliability(
     predictions: Predictions,
     *,

@@ -6,12 +6,14 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from ._steady import steadied
 from ._types import AnyArray, BoolArray, FloatArray
 
 __all__ = ["Scored"]
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """Per-row columns of a block of predictions, in nats.

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import documents
 from ._kernels.sums import Runs, column_sums, counts
+from ._steady import steadied
 from ._types import FloatArray, IndexArray
 from .errors import MergeError, UnavailableError
 from .scored import Scored
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 
+@steadied
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Sums over scored rows: constant in size, exact under merging, enough for every mean.

@@ -11,6 +11,7 @@ import numpy as np
 from . import documents
 from ._checks.columns import choice
 from ._checks.message import fail
+from ._steady import steadied
 from ._sums.keyed import Together, added, union
 from ._types import BoolArray, FloatArray, IndexArray
 from .bins import Bins
@@ -41,6 +42,7 @@ _BLOCK = 4096  # summaries made at a time
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Summaries by key: one for each bin, or one for each group. They are held as one array of sums.

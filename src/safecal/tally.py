@@ -12,6 +12,7 @@ from ._checks.columns import weights
 from ._checks.message import fail
 from ._kernels.cells import top_moments
 from ._kernels.order import coarse_confidences, coarse_spreads
+from ._steady import steadied
 from ._sums.axes import Axes
 from ._sums.cell_pairs import CellPairs
 from ._sums.cells import Cells, Points, WeightedCells
@@ -43,6 +44,7 @@ _SPECTRA: dict[str, type[Cells] | type[WeightedCells] | type[Nodes]] = {
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Tally:
     """All sums of one evaluation. It holds no row; the empty ``Tally()`` changes nothing when it is added.

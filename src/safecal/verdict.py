@@ -8,6 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from . import documents
+from ._steady import steadied
 from .certainty import certain_reason
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .errors import TruthError
@@ -30,6 +31,7 @@ _SAYS_NOTHING = 0.98  # of the largest possible entropy
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Whether the model is safe: over-confidence ruled out on average, and shown nowhere.
@@ -247,7 +249,9 @@ def judge(
     # Logits so large that no temperature lets them fail: that they did not is no evidence.
     sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
     alone = summary.n - summary.n_impossible < 2 and not says_nothing
-    if decision == SAFE and (certain or sure or alone):
+    # The same of a few of them: one mistake there would outweigh all other rows.
+    far = getattr(tally.spectrum, "far", 0)
+    if decision == SAFE and (certain or sure or alone or far):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
     needed = rows_needed(summary.n, average) if undecided and not clustered else None
@@ -260,9 +264,14 @@ def judge(
     reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE)
     if decision == UNDETERMINED and on_average == SAFE and alone and not places:
         reason = "one row proves nothing."
-    if decision == UNDETERMINED and not places and (certain or sure):
+    if decision == UNDETERMINED and not places and (certain or sure or (far and on_average == SAFE)):
         needed = None
         reason = "its predictions are all but certain, and no number of rows can show that they should be."
+        if far and not sure:
+            reason = (
+                f"{far} of {summary.n} log-odds are beyond a million: such a prediction never fails, it says, and no "
+                "number of rows can show that. State the largest you mean: `np.clip(logits, -40, 40)`."
+            )
         if certain:
             classes = round(math.exp(tally.most_entropy))
             reason = certain_reason(certain, summary.n, classes, tally.decimals)

@@ -24,6 +24,7 @@ ROOMS = {
     "errors": 0,
     "visible": 0,
     "_types": 0,
+    "_steady": 0,
     "_versions": 2,
     "_checks": 1,
     "certainty": 1,

@@ -297,6 +297,45 @@ def test_shards_merge() -> None:
         first.merge(Monitor(alpha=0.01))
 
 
+def test_shards_share_alpha_and_what_they_are_merged_into_has_the_rest() -> None:
+    y, z = stream(400, 1.0)
+    shards = Monitor(grouped=True, alpha=0.1, detect="both").shards(4)
+    assert len(shards) == 4
+    for k, shard in enumerate(shards):
+        some = slice(100 * k, 100 * k + 100)
+        shard.update(y[some], logits=z[some], by=np.arange(100) % 2)
+        assert (shard.share, shard.risk, shard.detect) == (0.125, pytest.approx(0.0125), "both")
+    whole, part = Monitor(grouped=True, alpha=0.1, detect="both"), shards[0]
+    assert part.threshold().log_threshold == pytest.approx(whole.threshold().log_threshold + math.log(8))
+    assert part.threshold().log_run_length == pytest.approx(whole.threshold().log_run_length + math.log(8))
+    for shard in shards[1:]:
+        part.merge(Monitor.from_dict(json.loads(json.dumps(shard.to_dict()))))
+    assert (part.summary.n, part.share, part.risk) == (400, 0.5, pytest.approx(0.1))
+    assert Monitor.from_dict(part.to_dict()).risk == part.risk
+    assert "risk" not in repr(part)
+    whole.merge(part)  # without rows, it is as if it were not there
+    assert (whole.share, whole.risk) == (part.share, part.risk)
+
+
+def test_monitors_that_had_all_of_alpha_each_say_so_when_merged() -> None:
+    y, z = stream(200, 1.0)
+    first, second = Monitor(), Monitor()
+    first.merge(second)
+    assert first.risk == 0.05
+    for monitor, some in ((first, slice(100)), (second, slice(100, 200))):
+        monitor.update(y[some], logits=z[some])
+        assert monitor.risk == 0.05
+    before = {name: value for name, value in second.to_dict().items() if name not in ("share", "spent", "looked")}
+    first.merge(Monitor.from_dict(before))
+    assert first.risk == pytest.approx(0.15)
+    assert "risk 0.15" in repr(first)
+    with pytest.raises(errors.OptionError, match="without rows"):
+        first.shards(2)
+    for share in (0.0, 1.5, True, "all"):
+        with pytest.raises(errors.RangeError):
+            Monitor(share=share)  # type: ignore[arg-type]
+
+
 def test_merged_detectors_add_up(rng: np.random.Generator) -> None:
     a, _ = Detector().advance(rng.normal(0, 0.3, (len(OVER), 50)), "cusum", math.inf)
     b, _ = Detector().advance(rng.normal(0, 0.3, (len(OVER), 70)), "cusum", math.inf)

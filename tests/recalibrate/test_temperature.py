@@ -282,7 +282,8 @@ def test_each_group_has_the_temperature_of_its_own_rows(
         "std": lambda r: safecal.gaussian(x[r], mean[r], std=np.ones(x.shape)[r]),
         "shared": lambda r: safecal.gaussian(x[r], mean[r], std=[1.0, 2.0, 3.0]),
     }[form]
-    model = kind().fit_predictions(full(np.arange(900)), groups=group, sample_weight=w)
+    made = SafeTemperature(shared=False) if kind is SafeTemperature else kind()
+    model = made.fit_predictions(full(np.arange(900)), groups=group, sample_weight=w)
     assert model.groups_ is not None
     assert list(model.groups_) == ["north", "south"]
     for key, found in model.groups_.items():
@@ -348,7 +349,7 @@ def test_json_keeps_infinite_ends_and_group_keys() -> None:
 
 
 def test_repr_shows_the_value() -> None:
-    assert repr(SafeTemperature(0.1)) == "SafeTemperature(alpha=0.1, sharpen=True)"
+    assert repr(SafeTemperature(0.1)) == "SafeTemperature(alpha=0.1, sharpen=True, shared=True)"
     y, odds, group = grouped()
     text = repr(Temperature().fit(y, logits=odds, groups=group))
     assert text.startswith("Temperature(level=0.95): T = ")
@@ -378,3 +379,21 @@ def test_heavy_tails_do_not_hide_the_other_rows() -> None:
 def test_flat_predictions_without_a_surprise_are_sharpened_as_far_as_numbers_go() -> None:
     odds = 1e-7 * np.random.default_rng(0).normal(size=200)
     assert SafeTemperature().fit(odds > 0, logits=odds).beta_ == 2.0**20
+
+
+def test_groups_share_alpha_unless_each_is_to_have_its_own() -> None:
+    y, odds = binary(2000)
+    group = np.arange(2000) % 4
+    shared, each = (SafeTemperature(shared=s).fit(y, logits=odds, groups=group) for s in (True, False))
+    assert shared.groups_ is not None
+    assert each.groups_ is not None
+    for key in range(4):
+        some = group == key
+        for fitted, alpha in ((shared, 0.0125), (each, 0.05)):
+            assert fitted.groups_ is not None
+            alone = SafeTemperature(alpha).fit(y[some], logits=odds[some])
+            assert fitted.groups_[key].beta == pytest.approx(alone.beta_, rel=1e-9)
+    assert shared.beta_ == each.beta_  # all rows are one
+    assert SafeTemperature.from_dict(shared.to_dict()).shared
+    before = {name: value for name, value in shared.to_dict().items() if name != "shared"}
+    assert not SafeTemperature.from_dict(before).shared  # so they were fitted

@@ -87,6 +87,37 @@ for logits in (0, 1):
     for classes in (2, 200):
         wrong = np.full((1, classes), np.nan)
         assert kernel.class_scores(1, classes, 8, logits, wrong, np.array([1]), columns, top, np.zeros((5, 4, 1)))
+def refused(call, *given):
+    try:
+        call(*given)
+    except (ValueError, OverflowError, BufferError, TypeError):
+        return True
+    return False
+huge, one, y64 = 2**63 - 1, np.zeros(1), np.zeros(1, dtype=np.int64)
+columns, top = np.zeros((7, 1)), np.zeros(1, dtype=np.int64)
+for n in (huge, 2**62, 2**61 + 1, 2**60, -1):
+    for classes in (2, 2**20, 2**54, huge):
+        assert refused(kernel.class_scores, n, classes, 8, 1, one, y64, columns, top)
+    for item in (4, 8, 3, 0, -8, huge):
+        assert refused(kernel.binary_sums, n, 1, item, 0, 0, one, y[:1], None, None, None, sums, None)
+    assert refused(kernel.sum_by_key, n, 1, one, y64, one.copy())
+    for keys in (0, 257, huge, -huge):
+        assert refused(kernel.sum_by_key, 1, keys, one, y64, one.copy())
+        assert refused(kernel.binary_sums, 1, keys, 8, 0, 0, one, y[:1], None, None, None, sums, None)
+read_only = np.zeros((1, 13)); read_only.flags.writeable = False
+unaligned = np.frombuffer(bytearray(25), dtype=np.uint8)[1:17].view(np.float64)
+for values, out in ((np.zeros(2), read_only), (unaligned, sums), (np.zeros(4)[::2], sums), (np.zeros(2)[::-1], sums),
+                    (np.lib.stride_tricks.as_strided(one, (2,), (2**40,)), sums)):
+    assert refused(kernel.binary_sums, 2, 1, 8, 0, 0, values, y, None, None, None, out, None)
+payload = np.array([0x7ff0000000000001, 0xfff8dead0000beef], dtype=np.uint64).view(np.float64)
+for logits in (0, 1):
+    assert kernel.binary_sums(2, 1, 8, logits, 0, payload, y, None, None, None, sums, None) == -1
+    for values in (np.full(2, 5e-324), np.full(2, -5e-324), np.array([-0.0, 0.0])):
+        kernel.binary_sums(2, 1, 8, logits, 0, values, y, None, None, None, sums, np.zeros((450, 2, 2, 4)))
+    for edges in (np.array([0.0, 0.5, 1.0]), np.array([0.5, 0.5, 0.5]), np.array([1.0, 0.5, 0.0]), payload[[0, 0, 1]]):
+        kernel.binary_sums(2, 2, 8, logits, 0, np.array([0.2, 0.7]), y, None, edges, None, np.zeros((2, 13)), None)
+kernel.binary_sums(2, 1, 8, 0, 0, np.array([0.2, 0.7]), np.array([2, 255], dtype=np.uint8), None, None, None, sums, None)
+assert sums[0, 10] == 2
 try:
     kernel.binary_sums(2, 1, 8, 0, 0, np.zeros(3), y, None, None, None, sums, None)
 except ValueError:

@@ -152,6 +152,22 @@ def test_logits_beyond_every_temperature_are_not_safe(size: float) -> None:
         assert "no number of rows can show" in verdict.reason
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_prediction_that_says_it_never_fails_withholds_safe(weighted: bool) -> None:
+    """Log-odds of hundreds are ordinary for networks; a million is a claim that no rows support."""
+    y, logits = _calibrated(5000, 5)
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, len(y)) if weighted else None
+    y[:3] = 1
+    for size, decision in ((40.0, SAFE), (800.0, SAFE), (1e5, SAFE), (2.0**21, UNDETERMINED), (1e9, UNDETERMINED)):
+        logits[:3] = size
+        verdict = safecal.evaluate(y, logits=logits, sample_weight=weight).verdict
+        assert verdict.decision == decision
+        assert ("3 of 5000 log-odds are beyond a million" in verdict.reason) == (decision == UNDETERMINED)
+    assert safecal.evaluate(y, logits=np.clip(logits, -40, 40)).verdict.decision == SAFE
+    y[0] = 0
+    assert safecal.evaluate(y, logits=logits).verdict.decision == UNSAFE
+
+
 def test_certainty_does_not_hide_over_confidence() -> None:
     y, logits = _calibrated(3000, 5)
     p = special.expit(4 * logits)

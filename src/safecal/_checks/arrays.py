@@ -1,6 +1,8 @@
 """Anything array-like becomes a NumPy array; no value is changed on the way."""
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,23 @@ from ..errors import DtypeError, EmptyError, InputError, MissingValueError, Shap
 from .message import fail, phrase, show
 from .spelling import is_text, spelled_numbers
 
-__all__ = ["as_array", "as_numbers", "block", "from_torch", "is_missing", "not_empty", "place", "refuse", "slices"]
+__all__ = [
+    "as_array",
+    "as_keys",
+    "as_numbers",
+    "block",
+    "from_torch",
+    "is_missing",
+    "not_empty",
+    "place",
+    "refuse",
+    "slices",
+]
 
 # Rows of a matrix are checked this many elements at a time, so that a check never copies a large input.
 _ELEMENTS = 1 << 18
+
+_WHOLE = 2.0**53  # from here on a float64 is not every whole number
 
 
 def from_torch(value: Any) -> bool:
@@ -32,7 +47,7 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
     """Return ``value`` as a NumPy array, sharing memory where that is possible."""
     if isinstance(value, np.ma.MaskedArray):
         mask = np.atleast_1d(np.ma.getmaskarray(value))
-        masked = np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))
+        masked = np.flatnonzero(mask.any(axis=tuple(range(1, mask.ndim))))
         if masked.size:
             raise fail(
                 MissingValueError,
@@ -55,6 +70,8 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
         ) from error
     if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it: a float32, too
         array = array.astype(np.float32)
+    if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:  # memory that was not NumPy's
+        array = array.view(np.uint8) != 0
     if array.ndim == 0:
         raise fail(
             ShapeError,
@@ -66,12 +83,28 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
     return array
 
 
+def as_keys(value: ArrayLike, name: str) -> AnyArray:
+    """Return labels or keys as an array, every whole number as it is.
+
+    NumPy makes floats of whole numbers beside a missing one, beside floats, or beyond 64 bits, and floats of this size
+    do not tell neighbours apart. Then the numbers stay objects.
+    """
+    array = as_array(value, name)
+    if array.dtype.kind != "f" or getattr(getattr(value, "dtype", None), "kind", "O") == "f":
+        return array
+    with np.errstate(invalid="ignore"):
+        large = bool((np.abs(array) >= _WHOLE).any())
+    return np.asarray(value, dtype=object) if large else array
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether an element of an object column is None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     try:
         return bool(value != value)
+    except ArithmeticError:  # a signalling NaN of decimal
+        return True
     except (TypeError, ValueError):
         return False
 
@@ -114,8 +147,14 @@ def as_numbers(value: ArrayLike, name: str) -> AnyArray:
                 count=(int(missing.sum()), len(array)),
                 hint=phrase("drop"),
             )
-    if array.dtype.kind == "b" and name == "y_prob":
-        hint: str = phrase("decisions")
+    got = f"dtype {array.dtype}"
+    objects = array.reshape(-1) if array.dtype.kind == "O" else ()
+    exact = next((v for v in objects if isinstance(v, Decimal | Fraction)), None)
+    if exact is not None:
+        got = f"{type(exact).__name__} objects"
+        hint = f"convert them to the nearest floats yourself: `np.asarray({name}, dtype=float)`."
+    elif array.dtype.kind == "b" and name == "y_prob":
+        hint = phrase("decisions")
     elif array.dtype.kind in "bO":
         hint = phrase("convert", name=name)
     elif array.dtype.kind in "US":
@@ -124,7 +163,7 @@ def as_numbers(value: ArrayLike, name: str) -> AnyArray:
         hint = "is it the right column?"
     else:
         hint = f"convert it yourself, for example `{name}.astype(float)`, if the rounding is what you want."
-    raise fail(DtypeError, name, "must be real numbers of at most 64 bits", got=f"dtype {array.dtype}", hint=hint)
+    raise fail(DtypeError, name, "must be real numbers of at most 64 bits", got=got, hint=hint)
 
 
 def not_empty(array: AnyArray, name: str) -> None:

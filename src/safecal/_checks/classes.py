@@ -8,6 +8,7 @@ import numpy as np
 
 from .._types import AnyArray, ArrayLike, BoolArray, IndexArray, Labels
 from ..errors import (
+    DtypeError,
     FormError,
     InputError,
     LabelError,
@@ -16,7 +17,7 @@ from ..errors import (
     RangeError,
     ShapeError,
 )
-from .arrays import as_array, as_numbers, block, is_missing, not_empty, refuse, slices
+from .arrays import as_keys, as_numbers, block, is_missing, not_empty, refuse, slices
 from .message import fail, phrase, same_rows, show
 from .spelling import is_text, spelled_labels
 
@@ -25,6 +26,7 @@ __all__ = [
     "class_outcomes",
     "class_shape",
     "clip_value",
+    "equal_labels",
     "never_occurs",
     "one_form",
     "outcome_column",
@@ -141,7 +143,8 @@ def clip_value(clip: float | None, name: str, classes: int) -> float | None:
 
 def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
     """Return outcomes as an array of shape (n,); refuse what is none before anything is said about the predictions."""
-    labels = as_array(y_true, "y_true")
+    labels = as_keys(y_true, "y_true")
+    _are_labels(labels)
     if _swapped(labels, values):
         raise fail(
             LabelError, "y_true", "must hold what happened",
@@ -165,6 +168,17 @@ def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
             line = f"[evaluate({one}, {other}) for j in range({labels.shape[1]})]"
             hint = f"evaluate each label by itself: `{line}`."
     raise fail(ShapeError, "y_true", "must be one label for each row, shape (n,)", got=got, hint=hint)
+
+
+def _are_labels(labels: AnyArray) -> None:
+    """Refuse what compares with a label and is none: structures, raw bytes, complex numbers."""
+    strange = labels.dtype.kind in "cV"
+    if labels.dtype.kind == "O":
+        strange = any(isinstance(v, complex | np.complexfloating | np.void) for v in labels.reshape(-1))
+    if strange:
+        got = f"dtype {labels.dtype}" if labels.dtype.kind != "O" else "complex numbers or structures among objects"
+        hint = "is it the right column? A field of a structure is one: `y_true['name']`."
+        raise fail(DtypeError, "y_true", "must hold labels: numbers, truths or text", got=got, hint=hint)
 
 
 def _swapped(labels: AnyArray, values: AnyArray) -> bool:
@@ -274,8 +288,7 @@ def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
     textual = labels.dtype.kind in "US"
     if labels.dtype.kind != "O" and textual != isinstance(pos_label, str | bytes):
         raise never_occurs(pos_label, list(map(show, _distinct(labels))), comparable=False)
-    positive = np.fromiter((v == pos_label for v in labels), bool, len(labels)) if labels.dtype.kind == "O" else None
-    positive = np.asarray(labels == pos_label, dtype=bool) if positive is None else positive
+    positive = equal_labels(labels, pos_label)
     others = _distinct(labels[~positive])
     if len(others) > 1:
         if not positive.any():
@@ -288,6 +301,23 @@ def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
             hint=phrase("a column a class"),
         )
     return positive
+
+
+def equal_labels(labels: AnyArray, label: Any) -> BoolArray:
+    """Compare as Python does, exactly: NumPy makes floats of whole numbers first where one side is a float."""
+    if labels.dtype.kind == "O":
+        return np.fromiter((v == label for v in labels), bool, len(labels))
+    if isinstance(label, np.generic):
+        label = label.item()
+    if labels.dtype.kind in "iu" and isinstance(label, float):
+        if not label.is_integer():
+            return np.zeros(len(labels), dtype=bool)
+        label = int(label)
+    elif labels.dtype.kind == "f" and isinstance(label, int):
+        if label.bit_length() > 1023 or label != int(float(label)):
+            return np.zeros(len(labels), dtype=bool)
+        label = float(label)
+    return np.asarray(labels == label, dtype=bool)
 
 
 def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> InputError:
@@ -310,6 +340,9 @@ def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, label
         hint: str = phrase("name the classes", name=reference, names=names)
         rule = phrase("class number", last=classes - 1)
         raise _unexpected(column, np.ones(n, dtype=bool), rule, hint)
+    if column.dtype.kind in "mM":
+        rule = phrase("class number", last=classes - 1)
+        raise _unexpected(column, np.ones(n, dtype=bool), rule, "these are times: is it the right column?")
     if column.dtype.kind == "O":
         index = np.fromiter((v if 0 <= v < classes else -1 for v in column), dtype=np.intp, count=n)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import AnyArray, ArrayLike, IndexArray
 from ..errors import InputError, MissingValueError, OptionError, RangeError, ShapeError, WeightError
-from .arrays import as_array, as_numbers, is_missing, refuse
+from .arrays import as_array, as_keys, as_numbers, is_missing, refuse
 from .message import fail, phrase, same_rows, show
 
 __all__ = [
@@ -75,7 +75,7 @@ def group_codes(
 
 
 def _one_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
-    values = as_array(column, name)
+    values = as_keys(column, name)
     if values.ndim != 1:
         raise fail(
             ShapeError,

@@ -11,7 +11,7 @@ static int take(PyObject *object, Py_buffer *view, int flags, Py_ssize_t item, P
         view->obj = NULL;
         return -1;
     }
-    if (view->itemsize != item || view->len != item * items) {
+    if (view->itemsize != item || view->len % item || view->len / item != items) { /* a product could overflow */
         PyErr_Format(PyExc_ValueError, "%s must hold %zd items of %zd bytes", name, items, item);
         return -1;
     }
@@ -72,6 +72,12 @@ end:
     return result;
 }
 
+/* As many items for each of so many; -1, which no buffer has, where that is no size. */
+static Py_ssize_t times(Py_ssize_t count, Py_ssize_t each)
+{
+    return count > PY_SSIZE_T_MAX / each ? -1 : count * each;
+}
+
 static int all_classes(const int64_t *y, Py_ssize_t n, Py_ssize_t classes)
 {
     for (Py_ssize_t i = 0; i < n; i++)
@@ -92,14 +98,14 @@ static PyObject *class_scores(PyObject *self, PyObject *args)
     memset(views, 0, sizeof views);
     if (!PyArg_ParseTuple(args, "nnniOOOO|O", &n, &classes, &item, &logits, &values, &y, &columns, &top, &nodes))
         return NULL;
-    if (n < 0 || classes < 2 || classes > PY_SSIZE_T_MAX / 256 / (n + 1) || (item != 4 && item != 8)) {
+    if (n < 0 || classes < 2 || classes > PY_SSIZE_T_MAX / 256 || (item != 4 && item != 8)) {
         PyErr_SetString(PyExc_ValueError, "there must be 2 classes or more, items must have 4 or 8 bytes");
         return NULL;
     }
-    if (take(values, views, 0, item, n * classes, "values") || take(y, views + 1, 0, 8, n, "y") ||
-        take(columns, views + 2, PyBUF_WRITABLE, 8, SCORES * n, "columns") ||
+    if (take(values, views, 0, item, times(n, classes), "values") || take(y, views + 1, 0, 8, n, "y") ||
+        take(columns, views + 2, PyBUF_WRITABLE, 8, times(n, SCORES), "columns") ||
         take(top, views + 3, PyBUF_WRITABLE, 8, n, "top") ||
-        take_if(nodes, views + 4, PyBUF_WRITABLE, 8, NODES * 4 * n, "nodes"))
+        take_if(nodes, views + 4, PyBUF_WRITABLE, 8, times(n, NODES * 4), "nodes"))
         goto end;
     work = malloc(2 * (size_t)tile_size(classes) * sizeof *work);
     if (!work) {

@@ -48,7 +48,7 @@ def from_probability(p: FloatArray) -> Odds:
     if smallest >= _TINY:
         L = np.log1p(contrast / m)
     else:
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # -0.0 is a probability, too
             L = np.where(m < _TINY, -np.log(m), np.log1p(contrast / m))
         L[m == 0.0] = 0.0
     return Odds(m, M, L, -np.log1p(-m), contrast)

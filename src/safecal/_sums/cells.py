@@ -69,6 +69,11 @@ class Cells:
     def __repr__(self) -> str:
         return f"Cells({self.moments[..., 0].sum():.0f} rows in {int((self.moments[..., 0] > 0).sum())} cells)"
 
+    @property
+    def far(self) -> int:
+        """Rows of the last cell, whose log-odds no temperature brings near to failing."""
+        return int(self.moments[-1, ..., 0].sum())
+
     def points(self) -> Points:
         """Return two points for each cell, or one where its rows are all alike."""
         if self._points is None:
@@ -174,6 +179,11 @@ class WeightedCells:
         columns = (None, x, y, x2 * x2, y * y, x2 * y)
         sums = [np.bincount(index, weights=column, minlength=len(keys)) for column in columns]
         return cls(keys, np.stack(sums, axis=1).astype(np.float64))
+
+    @property
+    def far(self) -> int:
+        """Rows of the last cell of log-odds, as in `Cells`."""
+        return int(self.moments[self.keys // (4 * _W_CELLS) == _L_CELLS - 1, 0].sum())
 
     @staticmethod
     def numbers(L: FloatArray) -> IndexArray:

@@ -14,6 +14,7 @@ from typing import Unpack
 import numpy as np
 
 from .._checks.message import fail
+from .._steady import steady
 from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
@@ -32,6 +33,7 @@ _AHEAD = 4  # batches that are read before the first of them is done
 MAX_VALUES = 30_000_000  # rows times classes that are held at once
 
 
+@steady
 def evaluate_batches(
     batches: Callable[[], Iterable[Batch]],
     *,
@@ -112,6 +114,7 @@ def evaluate_batches(
     return Evaluation.of(tally_batches(whole_stream, plan), checked)
 
 
+@steady
 def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
     """Sum batches, a few at a time on threads, and add them up in their order.
 
@@ -151,6 +154,7 @@ def _tallies(stream: Iterable[Batch], plan: Plan) -> Generator[Tally, None, None
             yield waiting.popleft().result()
 
 
+@steady
 def _tally(batch: Batch, plan: Plan) -> Tally:
     return Tally.of_checked(batch.predictions, plan, batch.sample_weight, batch.by, batch.cluster)
 

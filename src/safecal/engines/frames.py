@@ -10,6 +10,7 @@ from .._checks.columns import whole_number
 from .._checks.message import fail, show
 from .._checks.spelling import spelled_labels
 from .._checks.states import one_spread
+from .._steady import steady
 from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..evaluation import Evaluation
@@ -28,6 +29,7 @@ __all__ = ["evaluate_frame"]
 _NEAR = ("duckdb", "polars", "datafusion")  # engines of Ibis on this machine, whose rows are faster through the kernel
 
 
+@steady
 def evaluate_frame(
     frame: Any,
     *,
@@ -199,6 +201,10 @@ def _there(frame: Any, columns: Columns) -> None:
             hint="pandas, Polars, PyArrow, DuckDB, PySpark, Dask and Ibis frames are; for arrays use `evaluate`.",
         )  # fmt: skip
     for name in columns.names:
+        if there.count(name) > 1:
+            hint = "give each column a name of its own: which of them is meant is not for safecal to guess."
+            rule = f"must have one column {name!r}"
+            raise fail(OptionError, "frame", rule, got=f"{there.count(name)} of that name", hint=hint)
         if name not in there:
             rule = f"must have the column {name!r}"
             raise fail(OptionError, "frame", rule, got="none of that name", hint=near_names(str(name), there))

@@ -17,6 +17,7 @@ from .._kernels.cells import cell_moments, cell_numbers
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
 from .._kernels.nodes import binary_node_rows
 from .._kernels.order import coarse_odds
+from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
@@ -176,6 +177,7 @@ class Bernoulli(Predictions):
         return 0 if self.clip is not None else int(((values == 0) | (values == 1)).sum())
 
 
+@steady
 def bernoulli(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,

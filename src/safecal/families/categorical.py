@@ -24,6 +24,7 @@ from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.nodes import node_rows
 from .._kernels.order import confidence_cells
+from .._steady import steady
 from .._sums.dependence import Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
@@ -188,6 +189,7 @@ def _joined(parts: list[kernel.Rows]) -> kernel.Rows:
     return kernel.Rows(*map(np.concatenate, zip(*(part[:-1] for part in parts), strict=True)))
 
 
+@steady
 def categorical(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,

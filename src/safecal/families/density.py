@@ -15,6 +15,7 @@ from .._checks.densities import (
     outcomes,
     row_values,
 )
+from .._steady import steady
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
@@ -177,6 +178,7 @@ def _from_pair(
     )  # fmt: skip
 
 
+@steady
 def density(
     x_true: ArrayLike,
     dist: Any = None,

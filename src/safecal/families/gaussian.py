@@ -19,6 +19,7 @@ from .._checks.states import (
 )
 from .._kernels import gaussian as kernel
 from .._kernels.order import spread_cells
+from .._steady import steady
 from .._sums.dependence import NEAR, Near
 from .._types import AnyArray, ArrayLike, FloatArray, Rows
 from ..errors import UnavailableError
@@ -147,6 +148,7 @@ class Gaussian(Predictions):
         return f"{self.family} predictions: {self.n} rows{method}"
 
 
+@steady
 def gaussian(
     x_true: ArrayLike,
     mean: ArrayLike,

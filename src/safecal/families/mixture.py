@@ -18,6 +18,7 @@ from .._checks.mixtures import (
 )
 from .._kernels import mixture as kernel
 from .._kernels.gaussian import LOG_2PI, marginal_factor
+from .._steady import steady
 from .._types import ArrayLike, FloatArray
 from .density import Density
 
@@ -26,6 +27,7 @@ __all__ = ["gaussian_mixture"]
 _ELEMENTS = 1 << 18  # numbers drawn at once
 
 
+@steady
 def gaussian_mixture(
     x_true: ArrayLike,
     weight: ArrayLike,

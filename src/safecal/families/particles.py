@@ -20,6 +20,7 @@ from .._checks.densities import drawn_log_density, generator, outcome_log_densit
 from .._checks.message import fail
 from .._checks.mixtures import true_shape, true_states
 from .._kernels.gaussian import wrap
+from .._steady import steady
 from .._types import ArrayLike, FloatArray, IndexArray
 from ..errors import FormError
 from .density import Density
@@ -31,6 +32,7 @@ __all__ = ["particles"]
 METHODS = ("moments", "neighbours", "density")
 
 
+@steady
 def particles(
     x_true: ArrayLike,
     cloud: ArrayLike,

@@ -16,6 +16,7 @@ from .._checks.rows import RowLabels, same_labels
 from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
 from .._kernels.order import spread_cells
+from .._steady import steadied
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
@@ -65,6 +66,7 @@ class Spectral(NamedTuple):
 Partition = Callable[[AnyArray | float], Cumulants]
 
 
+@steadied
 class Predictions(ABC):
     """Checked outcomes and predictions of one family, ready to be scored.
 

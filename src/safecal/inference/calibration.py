@@ -6,6 +6,7 @@ import numpy as np
 
 from .._checks.columns import choice, one_cluster, weights
 from .._checks.message import fail
+from .._steady import steady
 from .._types import AnyArray, ArrayLike
 from ..errors import OptionError, UnavailableError
 from ..families.predictions import Predictions
@@ -34,6 +35,7 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(0 if rng is None else rng)
 
 
+@steady
 def calibration_test(
     predictions: Predictions | Summary,
     *,

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._steady import steadied
 from .._sums.cells import Points
 from .._types import AnyArray, FloatArray
 from ..tally import Tally
@@ -29,6 +30,7 @@ _LONG = 1e-4  # of what is fitted: a last step that is longer
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Cox:
     """Shift and slope of the predicted log-odds, with intervals, and tests of calibration against each.

@@ -21,6 +21,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._steady import steadied
 from .._sums.cell_pairs import CellPairs
 from .._sums.pairs import PairPart, added_in_order
 from .._types import FloatArray, IndexArray
@@ -94,6 +95,7 @@ class Range:
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Local:
     """ECD in ranges of the predictions, with bounds that hold together: a sequence of `Range`.

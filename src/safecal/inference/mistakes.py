@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._steady import steadied
 from .._sums.nodes import Nodes
 from .._types import FloatArray
 from ..summary import COLUMN
@@ -24,6 +25,7 @@ __all__ = ["Mistakes", "heaviest_weight", "mistakes_by_key", "ratio_bounds"]
 
 
 @final
+@steadied
 @dataclass(frozen=True, slots=True)
 class Mistakes:
     """Mistakes made and mistakes announced.

@@ -2,6 +2,7 @@
 
 from .._checks.columns import fraction
 from .._checks.message import fail
+from .._steady import steady
 from .._types import ArrayLike
 from ..errors import OptionError, UnavailableError
 from ..families.predictions import Predictions
@@ -12,6 +13,7 @@ from .results import Interval
 __all__ = ["implied_temperature"]
 
 
+@steady
 def implied_temperature(
     source: Predictions | Tally,
     *,

@@ -9,6 +9,7 @@ __all__ = ["two_size_tails"]
 
 _ONE = 0.02  # of the mean: sizes that differ less are one
 _SLACK = 0.01  # of the sum seen: what two sizes leave unsaid
+_MOST = 2000  # surprises that are enumerated
 
 
 def two_size_tails(
@@ -39,6 +40,8 @@ def two_size_tails(
     m3 = third / expected + 3.0 * chance * m1 * m2 - 2.0 * chance * chance * m1**3
     spread = math.sqrt(max(m2 - m1 * m1, 0.0))
     most = int(min(rows, expected + 10.0 * math.sqrt(expected) + 30.0))
+    if most > _MOST:  # so many surprises have no atoms to speak of, and every pair of counts would fill the memory
+        return 0.0, 0.0
     if spread < _ONE * m1:
         small, large, share = m1, m1, 1.0
     else:

@@ -227,8 +227,8 @@ def _polars(raw: Any, name: str) -> Column:
         return _matrix(_with_nan(flat).values, lists.list.len().fill_null(0).to_numpy(), missing, name)
     import polars as pl
 
-    if kind.startswith("Decimal"):
-        raw = raw.cast(pl.String).cast(pl.Float64)  # by way of text: each is the nearest float
+    if kind.startswith(("Decimal", "Int128", "UInt128")):
+        raw = raw.cast(pl.String)  # read as text each is the nearest float, and whole numbers stay apart
     elif kind == "Null":
         return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
     elif not raw.dtype.is_numeric() and kind not in ("String", "Boolean"):
@@ -277,7 +277,7 @@ def _arrow(raw: Any, name: str) -> Column:
     if kind == "null":
         return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
     if kind.startswith("decimal"):
-        raw = raw.cast(pa.string()).cast(pa.float64())  # by way of text: each is the nearest float
+        raw = raw.cast(pa.string())  # read as text each is the nearest float, and whole numbers stay apart
     elif kind.startswith(("date", "time", "timestamp", "duration")):
         raw = raw.cast(pa.string())
     elif missing is not None and kind.startswith(("int", "uint")):

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from .._checks.classes import never_occurs
+from .._checks.classes import equal_labels, never_occurs
 from .._checks.columns import weights
 from .._checks.message import Complaint, fail, phrase, show
 from .._checks.spelling import spelled_labels
@@ -189,9 +189,9 @@ class Reader:
             wanted = {"true": True, "false": False, "1": True, "0": False}.get(wanted.lower(), wanted)
         else:
             wanted = _alike_typed((wanted,), y)[0]
-        found = np.asarray(y == wanted)
+        found = equal_labels(y, wanted)
         self.positive = self.positive or bool(found.any())
-        self.others |= dict.fromkeys(np.unique(y[~found]).tolist() if found.shape == y.shape else np.unique(y).tolist())
+        self.others |= dict.fromkeys(np.unique(y[~found]).tolist())
         if self.positive:
             refuse_labels(self.columns, True, self.others)
         return wanted

@@ -54,8 +54,7 @@ class Source(ABC):
     def __init__(self, name: str, columns: Sequence[str], once: bool) -> None:
         self.name = name
         self.columns = tuple(columns)
-        # Those whose name stands twice in the file; Polars calls the second of a CSV file so.
-        self.twice = {c for c in columns if columns.count(c) > 1 or f"{c}_duplicated_0" in columns}
+        self.twice = {column for column in columns if columns.count(column) > 1}
         self.once = once  # whether it came through a pipe
 
     @abstractmethod
@@ -82,8 +81,26 @@ class _FrameSource(Source):
         self._stamp = stamp_of(os.stat(path))
         self._frame = self._opened(name)
         with _clear(name):
-            columns = self._frame.collect_schema().names()
+            columns = self._as_written(self._frame.collect_schema().names())
         super().__init__(name, columns, once)
+
+    def _as_written(self, names: list[str]) -> list[str]:
+        """Return the names of the columns as the file has them: Polars renames or drops what it has seen before."""
+        if self.kind in ("csv", "tsv") and any("_duplicated_" in name for name in names):
+            first = polars().read_csv(
+                self.path, has_header=False, n_rows=1, infer_schema=False, separator=self._separator, glob=False
+            )
+            pairs = zip(names, first.row(0), strict=False)
+            return [old if old and new.startswith(f"{old}_duplicated_") else new for new, old in pairs]
+        if self.kind == "arrow" and importlib.util.find_spec("pyarrow") is not None:
+            import pyarrow as pa
+
+            try:
+                with pa.OSFile(self.path) as file, pa.ipc.open_file(file) as reader:
+                    return list(map(str, reader.schema.names))
+            except pa.ArrowInvalid:  # a stream, or no Arrow file: Polars says what it is
+                return names
+        return names
 
     def _opened(self, name: str) -> Any:
         pl = polars(f"{_FORMAT_NAMES[self.kind]} files are read")
@@ -164,7 +181,12 @@ class _ArchiveSource(Source):
     def __init__(self, name: str, path: str, once: bool) -> None:
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                twice = {key for key in archive.files if archive.files.count(key) > 1}
+                if twice:
+                    raise FileError(f"{name} holds more than one array {min(twice)!r}.")
                 self.arrays = {key: archive[key] for key in archive.files}
+        except FileError:
+            raise
         except (ValueError, OSError, EOFError, KeyError) as error:
             raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
         except Exception as error:  # zipfile has errors of its own
@@ -308,5 +330,7 @@ class _clear:
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
         if error is None:
             return
-        if type(error).__module__.startswith("polars") or isinstance(error, UnicodeError | csv.Error | EOFError):
+        panic = type(error).__name__ == "PanicException"  # Polars met what it holds to be impossible: a damaged file
+        ours = isinstance(error, UnicodeError | csv.Error | EOFError)
+        if panic or ours or type(error).__module__.startswith("polars"):
             raise FileError(f"{self.name} cannot be read: {_first_line(error)}.") from error

@@ -9,6 +9,7 @@ import numpy as np
 from .. import documents
 from .._checks.columns import choice, fraction, group_codes, whole_number
 from .._checks.message import fail, show
+from .._steady import steadied
 from .._types import ArrayLike, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, RangeError, ShapeError
 from ..families.classifier import classifier
@@ -33,6 +34,7 @@ MAX_GROUPS = 1000
 
 
 @final
+@steadied
 class Monitor:
     """Watch a model: whether it is calibrated since the start, and whether that changed at some row.
 
@@ -69,6 +71,9 @@ class Monitor:
         `windows` shows.
     limits : Limits, optional
         What a verdict allows: alarms tell their size beside it. Evidence and thresholds do not depend on it.
+    share : float, default 1.0
+        The part of ``alpha`` that this monitor has, where others watch other rows of the same model: at most 1.
+        ``run_length`` grows by its inverse. `shards` gives each its share.
 
     Examples
     --------
@@ -89,6 +94,8 @@ class Monitor:
     __slots__ = (
         "_family",
         "_groups",
+        "_looked",
+        "_spent",
         "_total",
         "_windows",
         "alpha",
@@ -97,6 +104,7 @@ class Monitor:
         "grouped",
         "limits",
         "run_length",
+        "share",
     )
 
     def __init__(
@@ -110,8 +118,11 @@ class Monitor:
         max_windows: int = 366,
         judged_windows: int = 7,
         limits: Limits | None = None,
+        share: float = 1.0,
     ) -> None:
         self.alpha = fraction(alpha, "alpha")
+        self.share = 1.0 if share == 1.0 and not isinstance(share, bool) else fraction(share, "share")
+        self._spent, self._looked = 0.0, False
         number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
         if not number or not 1.0 < run_length < math.inf:
             raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
@@ -233,14 +244,14 @@ class Monitor:
                 alarms += stream.take(block, self._limits_of(key, groups, family), key, window)
         if window is not None:
             self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)
-        self._family, self._total, self._groups = family, total, groups
+        self._family, self._total, self._groups, self._looked = family, total, groups, True
         return sorted(alarms, key=lambda alarm: alarm.row)
 
     def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream], family: str | None) -> Thresholds:
-        share = 1.0
+        share = self.share
         if self.grouped:
             place = 1 if key is None else list(groups).index(key) + 1
-            share = 0.5 if key is None else 0.5 / (place * (place + 1))
+            share *= 0.5 if key is None else 0.5 / (place * (place + 1))
         parts = shares(shifts=self._shifts(family or "bernoulli"))
         logs = {direction: math.log(1.0 / (self.alpha * share * part)) for direction, part in parts.items()}
         detectors = len(DETECT[self.detect])
@@ -250,6 +261,15 @@ class Monitor:
     def _shifts(self, family: str) -> bool:
         """Tell whether shifts are looked at: where there are log-odds, and they were from the first row on."""
         return shiftable(family) and bool(self._total.process.up)
+
+    @property
+    def risk(self) -> float:
+        """Probability, at most, that this monitor or one that was merged into it ever raises a false alarm.
+
+        It counts alarms of the e-process. It is ``alpha`` where a monitor watches alone, and where monitors that
+        `shards` made were merged; beyond ``alpha`` where each of those that were merged had all of it.
+        """
+        return min(1.0, self.alpha * (self._spent + self.share))
 
     @property
     def summary(self) -> Summary:
@@ -503,10 +523,47 @@ class Monitor:
         """
         return self._windows.at(row)
 
+    def shards(self, count: int) -> tuple[Self, ...]:
+        """Return monitors for as many parts of the rows, to be watched apart and merged later.
+
+        Together they have half of the ``alpha`` of this one, and what they are merged into the other half. So the
+        probability that any of them ever raises a false alarm is at most ``alpha``.
+
+        Parameters
+        ----------
+        count : int
+            How many, at least 1.
+
+        Returns
+        -------
+        tuple of Monitor
+            With the settings of this one, which must not have seen rows.
+
+        Examples
+        --------
+        >>> from safecal.monitor import Monitor
+        >>> first, second = Monitor().shards(2)
+        >>> alarms = first.update([1, 0], [0.9, 0.2]) + second.update([0, 1], [0.3, 0.8])
+        >>> first.share, first.risk
+        (0.25, 0.0125)
+        >>> first.merge(second)
+        >>> first.share, first.risk
+        (0.5, 0.05)
+        """
+        whole_number(count, "count", 1)
+        if self.summary.n:
+            hint = "make the shards first: `shards = Monitor(...).shards(4)`."
+            raise fail(OptionError, "shards", "must be made of a monitor without rows", got=f"{self.summary.n} rows",
+                       hint=hint)  # fmt: skip
+        settings = {**self._settings(), "limits": self.limits}
+        return tuple(type(self)(**settings, share=self.share / (2 * count)) for _ in range(count))
+
     def merge(self, other: Self) -> None:
         """Take over the rows of another monitor that saw other rows with the same settings.
 
-        Evidence adds up. A threshold that is reached only by merging is found at the next update.
+        Evidence adds up. A threshold that is reached only by merging is found at the next update. Shares of ``alpha``
+        add up, too, to at most 1; `risk` tells what all of them spend. Monitors that were not made by `shards` have
+        spent all of ``alpha`` each.
 
         Parameters
         ----------
@@ -526,6 +583,13 @@ class Monitor:
         for key, stream in other._groups.items():
             self._groups[key] = self._groups[key].merged(stream) if key in self._groups else stream
         self._family = self._family or other._family
+        if not other._looked and not other._spent:  # it has seen nothing
+            return
+        if not self._looked and not self._spent:
+            self.share, self._spent, self._looked = other.share, other._spent, other._looked
+            return
+        self._spent += other._spent + sum(each.share for each in (self, other) if each._looked)
+        self.share, self._looked = min(1.0, self.share + other.share), False
 
     def _settings(self) -> dict[str, Any]:
         names = ("alpha", "run_length", "form", "detect", "grouped")
@@ -535,7 +599,8 @@ class Monitor:
     def to_dict(self) -> dict[str, Any]:
         """Return the state as a small JSON document."""
         groups = [[documents.plain(key), stream.to_dict()] for key, stream in self._groups.items()]
-        content = {"family": self._family, "total": self._total.to_dict(), "groups": groups}
+        content: dict[str, Any] = {"family": self._family, "total": self._total.to_dict(), "groups": groups}
+        content |= {"share": self.share, "spent": self._spent, "looked": self._looked}
         return documents.document("monitor", self._settings() | content | {"windows": self._windows.to_dict()})
 
     @classmethod
@@ -555,11 +620,14 @@ class Monitor:
             "windows": Windows.from_dict,
         }
         later = {"detect": documents.choice(*DETECT), "judged_windows": documents.count(), "limits": Limits.from_dict}
+        later |= {"share": documents.between(1e-9, 1.0), "spent": documents.between(0.0, 1e9), "looked": documents.flag}
         content = documents.read("monitor", document, settings | state, later)
         family, total, groups, windows = (content.pop(name) for name in state)
+        spent, looked = content.pop("spent", 0.0), content.pop("looked", total.summary.n > 0)
         found = cls(**{"judged_windows": windows.judged} | content)
         given = found._windows
         found._family, found._total, found._groups, found._windows = family, total, dict(groups), windows
+        found._spent, found._looked = spent, looked
         found._check(groups, given)
         return found
 
@@ -604,6 +672,7 @@ class Monitor:
         told = f", {self.direction}" if self.direction else ""
         changed = ", changed" if self._total.changes else ""
         names = zip(("over", "under", "up", "down"), logs.values(), strict=False)
+        told += f", risk {self.risk:.3g}" if self.risk > self.alpha * (1.0 + 1e-9) else ""
         evidence = "log10 e-value " + ", ".join(f"{log:+.2f} {name}" for name, log in names)
         return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"
 

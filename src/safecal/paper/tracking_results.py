@@ -170,7 +170,7 @@ def inflate(fitted: Filtered, fresh: Filtered) -> Inflation:
     """
     x, mean, cov, _, step = fitted.columns
     whole = SafeTemperature().fit_states(x, mean, cov=cov)
-    by_step = SafeTemperature().fit_states(x, mean, cov=cov, groups=step)
+    by_step = SafeTemperature(shared=False).fit_states(x, mean, cov=cov, groups=step)
     y, other, spread, _, when = fresh.columns
     forms = {
         "as given": spread,

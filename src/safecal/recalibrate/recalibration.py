@@ -21,6 +21,7 @@ from .._checks.recalibration import (
     spread_form,
 )
 from .._checks.rows import same_labels
+from .._steady import steadied
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
@@ -75,11 +76,13 @@ class FittedTemperature:
         return cls(**documents.record({"beta": beta, "interval": Interval.from_dict, "n": documents.count(1)})(content))
 
 
+@steadied
 class Recalibration(ABC):
     """What both kinds share: everything but the choice of the inverse temperature."""
 
     _kind: ClassVar[str]
     _options: ClassVar[tuple[str, ...]]
+    _before: ClassVar[Mapping[str, Any]] = {}  # how rows were fitted before there was an option
 
     temperature_: float
     beta_: float
@@ -89,8 +92,11 @@ class Recalibration(ABC):
     groups_: dict[Hashable, FittedTemperature] | None
 
     @abstractmethod
-    def _choose(self, rows: Tempered, in_group: bool, clusters: Dependent | None) -> float | Refusal:
-        """Return the inverse temperature of rows that have one, or why it cannot be had."""
+    def _choose(self, rows: Tempered, groups: int, clusters: Dependent | None) -> float | Refusal:
+        """Return the inverse temperature of rows that have one, or why it cannot be had.
+
+        ``groups`` is how many groups there are where the rows are those of one of them, and 0 where they are all rows.
+        """
 
     @abstractmethod
     def _interval_level(self) -> float:
@@ -209,14 +215,14 @@ class Recalibration(ABC):
         weight = weights(sample_weight, predictions.n, predictions.outcome)
         codes = None if cluster is None else clusters(cluster, predictions.n, predictions.outcome)[0]
         fitted_groups = None if groups is None else self._fit_groups(predictions, weight, codes, groups)
-        fitted = self._fit(predictions, weight, codes, in_group=False)
+        fitted = self._fit(predictions, weight, codes, groups=0)
         if isinstance(fitted, Refusal):
             refused(fitted.text, fitted.hint)
         self._set(predictions.family, fitted, fitted_groups)
         return self
 
     def _fit(
-        self, predictions: Predictions, weight: AnyArray | None, codes: IndexArray | None, in_group: bool
+        self, predictions: Predictions, weight: AnyArray | None, codes: IndexArray | None, groups: int
     ) -> FittedTemperature | Refusal:
         rows = tempered(predictions, weight)
         dependent = None
@@ -225,7 +231,7 @@ class Recalibration(ABC):
             if len(keys) < 2:
                 return Refusal("all rows are of one cluster", None, "all its rows are of one cluster")
             dependent = Dependent(rows, codes, len(keys))
-        beta = unfit(rows, FEWEST_IN_GROUP if in_group else FEWEST) or self._choose(rows, in_group, dependent)
+        beta = unfit(rows, FEWEST_IN_GROUP if groups else FEWEST) or self._choose(rows, groups, dependent)
         if isinstance(beta, Refusal):
             return beta
         bounds = Bounds(Tally.of_checked(predictions, None, weight, None, codes))
@@ -245,7 +251,7 @@ class Recalibration(ABC):
             if one is not None and not (one > 0).any():
                 result = Refusal("", None, "their weights are all 0")
             else:
-                result = self._fit(some_rows(predictions, index), one, own, in_group=True)
+                result = self._fit(some_rows(predictions, index), one, own, groups=len(keys))
             if isinstance(result, Refusal):
                 refusals[key] = len(index), result.short
             else:
@@ -342,13 +348,14 @@ class Recalibration(ABC):
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         group = documents.record({"key": documents.key, "fit": FittedTemperature.from_dict})
-        fields = {name: _OPTIONS[name] for name in cls._options}
+        fields = {name: _OPTIONS[name] for name in cls._options if name not in cls._before}
         state = {
             "family": documents.words,
             "fit": FittedTemperature.from_dict,
             "groups": documents.optional(documents.list_of(group, 1)),
         }
-        found = documents.read(cls._kind, document, fields | state)
+        later = {name: _OPTIONS[name] for name in cls._before}
+        found = {**cls._before, **documents.read(cls._kind, document, fields | state, later)}
         made = cls(**{name: found[name] for name in cls._options})
         groups = None
         if found["groups"] is not None:
@@ -370,4 +377,5 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "level": documents.LEVEL,
     "alpha": documents.between(0.0, 0.5, inside=True),
     "sharpen": documents.flag,
+    "shared": documents.flag,
 }

@@ -1,7 +1,8 @@
 """Two ways to choose a temperature: the likeliest one, and the sharpest one that is safe."""
 
 import math
-from typing import final
+from collections.abc import Mapping
+from typing import Any, ClassVar, final
 
 from .._checks.recalibration import between, yes_or_no
 from .dependent import Dependent
@@ -83,8 +84,8 @@ class Temperature(Recalibration):
     def __init__(self, level: float = 0.95) -> None:
         self.level = between(level, "level", 0.0, 1.0)
 
-    def _choose(self, rows: Tempered, in_group: bool, clusters: Dependent | None) -> float | Refusal:
-        return likeliest(rows, PRECISION if in_group else math.inf, clusters)
+    def _choose(self, rows: Tempered, groups: int, clusters: Dependent | None) -> float | Refusal:
+        return likeliest(rows, PRECISION if groups else math.inf, clusters)
 
     def _interval_level(self) -> float:
         return self.level
@@ -101,11 +102,14 @@ class SafeTemperature(Recalibration):
     Parameters
     ----------
     alpha : float, default 0.05
-        Accepted probability that the recalibrated predictions are over-confident; for each group by itself, where
-        there are groups. Divide it by their number to bound the probability that any of them is.
+        Accepted probability that the recalibrated predictions are over-confident; where there are groups, that those
+        of any group are.
     sharpen : bool, default True
         Whether T may be below 1. An under-confident model is then made sharper, as far as that is safe. With False it
         is left as it is.
+    shared : bool, default True
+        Whether groups share ``alpha``, in equal parts. With False each group has all of it: of ten groups some one is
+        then over-confident with a probability of up to ``1 - (1 - alpha)**10``, 40 % at 5 %.
 
     Attributes
     ----------
@@ -162,14 +166,16 @@ class SafeTemperature(Recalibration):
     """
 
     _kind = "safe_temperature"
-    _options = ("alpha", "sharpen")
+    _options = ("alpha", "sharpen", "shared")
+    _before: ClassVar[Mapping[str, Any]] = {"shared": False}
 
-    def __init__(self, alpha: float = 0.05, *, sharpen: bool = True) -> None:
+    def __init__(self, alpha: float = 0.05, *, sharpen: bool = True, shared: bool = True) -> None:
         self.alpha = between(alpha, "alpha", 0.0, 0.5)
         self.sharpen = yes_or_no(sharpen, "sharpen")
+        self.shared = yes_or_no(shared, "shared")
 
-    def _choose(self, rows: Tempered, in_group: bool, clusters: Dependent | None) -> float | Refusal:
-        beta = safe(rows, self.alpha, clusters)
+    def _choose(self, rows: Tempered, groups: int, clusters: Dependent | None) -> float | Refusal:
+        beta = safe(rows, self.alpha / max(groups, 1) if self.shared else self.alpha, clusters)
         return beta if self.sharpen or isinstance(beta, Refusal) else min(beta, 1.0)
 
     def _interval_level(self) -> float:
