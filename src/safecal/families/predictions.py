@@ -17,6 +17,7 @@ from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
 from .._kernels.order import spread_cells
 from .._sums.cells import Cells, WeightedCells
+from .._sums.classes import ClassSums
 from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
@@ -101,6 +102,10 @@ class Predictions(ABC):
 
     def axis_errors(self, rows: Rows) -> FloatArray | None:
         """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
+        return None
+
+    def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
+        """Return how often each class was predicted and happened; None for states, and for many classes."""
         return None
 
     @property

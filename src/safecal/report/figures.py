@@ -2,7 +2,7 @@
 
 import math
 
-from ..display import count, cox_rows, ece_of
+from ..display import class_rows, count, cox_rows, ece_of
 from ..evaluation import Evaluation
 from ..inference.results import Interval, direction
 from ..verdict import Verdict
@@ -94,7 +94,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
     how = f"{test_name(test.method)} test: {test.reason}"
     found.append(("p-value", p_value(test.p_value), f"of calibration, {how}"))
     if not s.n_impossible:
-        found += cox_rows(evaluation.cox)
+        found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
     if evaluation.family == "gaussian":
         d = evaluation.dimension
         found.append(("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; larger is over-confident"))

@@ -4,6 +4,7 @@ import math
 from datetime import datetime
 
 from ..evaluation import Evaluation
+from ..inference.shifts import ClassShifts
 from ..table import Table
 from . import details, figures, words
 from .curve import temperature_curve
@@ -15,7 +16,7 @@ from .markup import Markup, element, join
 from .numbers import grouped, percent, plain, together
 from .opening import opening
 from .steps import next_steps
-from .tables import key_table, region
+from .tables import class_table, key_table, region
 
 __all__ = [
     "details_section",
@@ -163,12 +164,24 @@ def tables_section(findings: Findings) -> Markup | None:
         if len(found) > _LISTED:
             left = f"{grouped(len(found) - _LISTED)} of {grouped(len(found))} groups are left out"
             parts.append(element("p", f"{left}, none of them with a larger ECD than those shown.", class_="note"))
+    shifts = findings.evaluation.class_shifts
+    if shifts is not None and not findings.evaluation.summary.n_impossible:
+        parts.append(class_table(shifts, "Classes"))
+        parts.append(element("p", _of_classes(shifts), class_="note"))
     if not parts:
         return None
     press = element("span", "Press a header to sort.", class_="press", hidden=True)
-    said = "The bounds “at least” and “at most” hold for all rows of a table together. "
+    said = "The bounds “at least” and “at most” of bins and groups hold for all rows of a table together. "
     said += f"{_FOR_READING} " if findings.bins is not None else ""
     return _section("tables", "The tables", element("p", said, press, class_="lead"), *parts)
+
+
+def _of_classes(shifts: ClassShifts) -> str:
+    said = "Calibrated classes have a ratio of 1 and a shift of 0; each interval holds by itself."
+    if math.isnan(shifts.p_shift):
+        return f"{said} There are none: rows depend on each other."
+    chance = figures.p_value(shifts.p_shift)
+    return f"{said} If every class happened as often as predicted, counts so far off would have a p-value of {chance}."
 
 
 def details_section(

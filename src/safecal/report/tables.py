@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 
+from ..inference.results import Interval
+from ..inference.shifts import ClassShifts
 from ..summary import Summary
 from ..table import Table
 from .findings import Rung
 from .markup import Markup, element, shortened
 from .numbers import grouped, percent, shown
 
-__all__ = ["key_table", "region"]
+__all__ = ["class_table", "key_table", "region"]
 
 _LONGEST = 60  # characters of a name
 
@@ -41,6 +43,37 @@ def key_table(table: Table, found: Sequence[Rung], caption: str) -> Markup:
         class_="keys",
     )
     return region(content, caption)
+
+
+def class_table(shifts: ClassShifts, caption: str) -> Markup:
+    """Return how often each class was predicted and happened."""
+    names = ("rows predicted", "happened", "ratio", "at least", "at most", "shift of its logit", "at least", "at most")
+    columns = [("class", "text"), *((name, "number") for name in names)]
+    heads = [
+        element("th", element("bdi", name), scope="col", data_by=kind, class_="n" if kind == "number" else None)
+        for name, kind in columns
+    ]
+    body = []
+    for each in shifts.classes:
+        counts = [f"{each.predicted:.5g}", f"{each.observed:.5g}"]
+        cells = [*counts, *_ends(each.ratio, False), *_ends(each.shift, True)]
+        name = element("th", element("bdi", shortened(each.name, _LONGEST)), scope="row")
+        body.append(element("tr", name, *map(_cell, cells)))
+    content = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *heads)),
+        element("tbody", *body),
+        class_="keys",
+    )
+    return region(content, caption)
+
+
+def _ends(interval: Interval, signed: bool) -> list[str]:
+    return [
+        "N/A" if math.isinf(x) or math.isnan(x) else shown(x, signed=signed)
+        for x in (interval.value, interval.low, interval.high)
+    ]
 
 
 def region(content: Markup, name: str) -> Markup:
