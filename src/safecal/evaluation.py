@@ -489,12 +489,15 @@ class Evaluation:
         }
         drawn, tested = parts.pop("reliability"), parts.pop("test")
         tally: Tally = parts["tally"]
-        return cls(
+        result = cls(
             limits=Limits.from_dict(content["limits"]),
             **parts,
             drawn=None if tells_reliability(tally) else drawn,
             tested=None if tested == tally_test(tally, law_of(tally)) else tested,
         )
+        if tally.clusters is not None and content["cox"] is not None:  # which needs sums that documents do not hold
+            result._found["cox"] = Cox.from_dict(content["cox"])
+        return result
 
     @staticmethod
     def json_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How often each class was predicted and happened, and how predictions of classes go together. They merge with ``+``."""
+"""How often each class was predicted and happened, and products of the predictions. They merge with ``+``."""
 
 import math
 from collections.abc import Mapping

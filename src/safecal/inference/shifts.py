@@ -1,7 +1,7 @@
 """A shift for each class: how often it happens beside how often it is predicted, and what bias would mend it.
 
-With biases ``b`` and an inverse temperature ``beta``, the model ``p_k exp(b_k) p_k^(beta - 1)`` is calibrated at ``b = 0``
-and ``beta = 1``. There its score is observed minus predicted for each class, and minus the excess; sums tell both, and
+With biases ``b`` and an inverse temperature ``beta``, the model ``p_k^beta exp(b_k)``, normalised, is the one that was
+given at ``b = 0`` and ``beta = 1``. There its score is observed minus predicted for each class, and minus the excess; sums tell both, and
 their covariance, exactly: so the score tests are those of the rows. The biases are one step from calibration, in the
 logarithm of the counts: where predictions are alike that step is the fit itself.
 """
