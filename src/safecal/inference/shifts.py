@@ -1,9 +1,9 @@
 """A shift for each class: how often it happens beside how often it is predicted, and what bias would mend it.
 
 With biases ``b`` and an inverse temperature ``beta``, the model ``p_k^beta exp(b_k)``, normalised, is the one that was
-given at ``b = 0`` and ``beta = 1``. There its score is observed minus predicted for each class, and minus the excess; sums tell both, and
-their covariance, exactly: so the score tests are those of the rows. The biases are one step from calibration, in the
-logarithm of the counts: where predictions are alike that step is the fit itself.
+given at ``b = 0`` and ``beta = 1``. There its score is observed minus predicted for each class, and minus the excess;
+sums tell both, and their covariance, exactly: so the score tests are those of the rows. The biases are one step from
+calibration, in the logarithm of the counts: where predictions are alike that step is the fit itself.
 """
 
 import math
@@ -295,4 +295,3 @@ def _beyond(ratio: Interval) -> float:
     if ratio.low > 1.0:
         return math.log(ratio.low)
     return -math.log(ratio.high) if 0.0 < ratio.high < 1.0 else 0.0
-

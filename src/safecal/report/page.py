@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -10,7 +11,6 @@ from typing import final
 
 from .._versions import version
 from ..evaluation import Evaluation
-from ..verdict import Verdict
 from . import details, sections, words
 from .after import after_section
 from .findings import Findings
@@ -18,7 +18,7 @@ from .markup import Markup, element, join
 from .numbers import grouped, rows
 from .where import where_section
 
-__all__ = ["LARGEST", "Context", "page"]
+__all__ = ["LARGEST", "Context", "document", "page"]
 
 LARGEST = 200_000  # bytes; beyond it, the document of the evaluation is left out
 MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least
@@ -54,26 +54,44 @@ def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> 
     return _page(findings, context, start, None)
 
 
-def _page(findings: Findings, context: Context, start: Markup, document: Markup | None) -> str:
-    script = _asset("sort.js")
+def _page(findings: Findings, context: Context, start: Markup, written: Markup | None) -> str:
     verdict, evaluation = findings.verdict, findings.evaluation
     made = sections.details_section(
-        evaluation, context.source, context.command, context.created, with_document=document is not None
+        evaluation, context.source, context.command, context.created, with_document=written is not None
     )
-    body = element(
+    title = f"{verdict.decision}: {context.title}"
+    facts = [rows(evaluation.n), words.kind(evaluation)]
+    if evaluation.groups is not None:
+        facts.append(f"{grouped(len(evaluation.groups))} group{'' if len(evaluation.groups) == 1 else 's'}")
+    return document(
+        context, title, verdict.decision.lower(), facts, [start, made, sections.glossary_section()], written
+    )
+
+
+def document(
+    context: Context,
+    title: str,
+    tone: str,
+    facts: Sequence[str],
+    body: Sequence[Markup | None],
+    written: Markup | None = None,
+) -> str:
+    """Return a page: header and footer around its sections; ``tone`` is the class of its colours."""
+    script = _asset("sort.js")
+    content = element(
         "body",
         element("a", "Skip to the verdict", href="#main", class_="skip"),
-        _header(evaluation, context),
-        element("main", start, made, sections.glossary_section(), id="main", tabindex="-1"),
+        _header(facts, context),
+        element("main", *body, id="main", tabindex="-1"),
         _footer(context),
-        document,
+        written,
         element("script", Markup(script)),
-        class_=verdict.decision.lower(),
+        class_=tone,
     )
-    return f"<!DOCTYPE html>\n{element('html', _head(context, verdict, script), body, lang='en')}\n"
+    return f"<!DOCTYPE html>\n{element('html', _head(title, script), content, lang='en')}\n"
 
 
-def _head(context: Context, verdict: Verdict, script: str) -> Markup:
+def _head(title: str, script: str) -> Markup:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; "
@@ -87,15 +105,12 @@ def _head(context: Context, verdict: Verdict, script: str) -> Markup:
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="generator", content="safecal"),
         element("meta", name="robots", content="noindex"),
-        element("title", f"{verdict.decision}: {context.title}"),
+        element("title", title),
         element("style", Markup(_asset("page.css"))),
     )
 
 
-def _header(evaluation: Evaluation, context: Context) -> Markup:
-    facts = [rows(evaluation.n), words.kind(evaluation)]
-    if evaluation.groups is not None:
-        facts.append(f"{grouped(len(evaluation.groups))} group{'' if len(evaluation.groups) == 1 else 's'}")
+def _header(facts: Sequence[str], context: Context) -> Markup:
     parts = [element("span", fact) for fact in facts]
     if context.source is not None:
         parts.append(element("span", "from ", element("bdi", context.source)))
