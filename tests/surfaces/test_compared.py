@@ -59,8 +59,8 @@ def test_what_is_infinite_or_equal_is_drawn(at: float, tmp_path: Path) -> None:
     plt.close(found.plot(sides=sides))
 
 
-def test_states_and_densities_have_a_page() -> None:
-    x = RNG.normal(0, 1, (300, 2))
+def test_states_and_densities_have_a_page(rng: np.random.Generator) -> None:
+    x = rng.normal(0, 1, (300, 2))
     a, b = safecal.gaussian(x, np.zeros((300, 2)), std=0.7), safecal.gaussian(x, np.zeros((300, 2)), std=1.0)
     text = comparison_html(safecal.compare(a, b), sides=safecal.compare(a.evaluate(), b.evaluate()))
     assert "Brier" not in text

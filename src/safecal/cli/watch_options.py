@@ -18,6 +18,16 @@ a reason. One line on standard output tells of each batch after it is safely kep
 by itself: 0 all is well, 2 an error, 3 an alarm was raised, 4 no alarm, but something was set aside or left."""
 
 
+_LIMITS = (
+    ("--threshold", "X", "largest ECD that is safe on average and in a group, in nat a dimension (default 0.1)"),
+    ("--max-temperature", "T", "largest temperature that is safe (default 1.5)"),
+    ("--max-ratio", "X", "most mistakes that are safe, for each one announced (default 3)"),
+    ("--local-threshold", "X", "largest ECD that is safe in a range, in nat a dimension (default 0.2)"),
+    ("--min-share", "X", "smallest share of the rows that is a range (default 0.05)"),
+    ("--level", "X", "of the intervals (default 0.95)"),
+)
+
+
 def add_watch_options(parser: argparse.ArgumentParser) -> None:
     """Add the options, without those that name columns of predictions."""
     parser.add_argument("what", metavar="FOLDER", help="a folder to follow; - for standard input; status; acknowledge")
@@ -35,6 +45,12 @@ def add_watch_options(parser: argparse.ArgumentParser) -> None:
         "--window-column", metavar="COL", help="the window of each row: a date (default: the day it came)"
     )
     group.add_argument("--clip", type=float, metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
+    group = parser.add_argument_group(
+        "limits", "What pages, alarms and windows call large; evidence does not depend on them. Fixed as well."
+    )
+    for name, metavar, about in _LIMITS:
+        group.add_argument(name, type=float, metavar=metavar, help=about)
+    group.add_argument("--rule", choices=("everywhere", "average"), help="where the verdict of windows looks")
     group = parser.add_argument_group("store")
     group.add_argument(
         "--store", metavar="PATH|URL",

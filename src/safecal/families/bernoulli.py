@@ -25,7 +25,7 @@ from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 
-__all__ = ["bernoulli", "checked_binary"]
+__all__ = ["Bernoulli", "bernoulli", "checked_binary"]
 
 
 @final

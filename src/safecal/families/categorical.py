@@ -33,13 +33,13 @@ from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
 
-__all__ = ["categorical", "checked_classes"]
+__all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
 
 _FAR = 1e4  # nats
 _ELEMENTS = 1 << 18  # of the (rows, classes) working arrays: large enough for NumPy, small enough for a cache
 
 
-_NAMED = 128  # classes whose names are kept: no range is made of one of more
+NAMED = 128  # classes whose names are kept: no range is made of one of more
 
 
 @final
@@ -113,7 +113,8 @@ class Categorical(Predictions):
             s.confidence, correct, s.confidence, correct, brier,
         )  # fmt: skip
 
-    def _gaps(self, rows: Rows) -> FloatArray:
+    def log_gaps(self, rows: Rows) -> FloatArray:
+        """Return how much less likely each class is than the most likely one; 0 for that one itself."""
         if self.logits:
             z = block(self.values, rows)
         else:
@@ -124,7 +125,7 @@ class Categorical(Predictions):
 
     def _partition(self, rows: slice) -> Partition:
         step = self._chunk
-        parts = [self._gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
+        parts = [self.log_gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
 
         def at(beta: AnyArray | float) -> Cumulants:
             if np.min(beta) < 0.0 and any(np.isinf(d).any() for d in parts):
@@ -136,7 +137,7 @@ class Categorical(Predictions):
         return at
 
     def gaps(self, rows: Rows) -> FloatArray:
-        found = self._gaps(rows)
+        found = self.log_gaps(rows)
         found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
         return found
 
@@ -192,7 +193,7 @@ class Categorical(Predictions):
         # What happened tells the normalising constant, unless it was impossible or so far away that rounding shows.
         at = z[np.arange(len(z)), self.happened[rows]]
         if self.infinite or max(map(float, (surprisal.max(initial=0.0), np.abs(at).max(initial=0.0)))) > _FAR:
-            z = -self._gaps(rows)
+            z = -self.log_gaps(rows)
             constant = np.log(np.exp(z).sum(axis=1))
         else:
             constant = at + surprisal
@@ -306,5 +307,5 @@ def checked_classes(
     happened = class_outcomes(y_true, n, classes, name, labels)
     if labels is None and whole:
         refuse_shifted(happened, values, name)
-    names = () if labels is None or classes > _NAMED else tuple(map(str, labels))
+    names = () if labels is None or classes > NAMED else tuple(map(str, labels))
     return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes), rows, names)

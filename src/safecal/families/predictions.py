@@ -105,7 +105,22 @@ class Predictions(ABC):
         return None
 
     def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
-        """Return how often each class was predicted and happened; None for states, and for many classes."""
+        """Return how often each class was predicted and happened.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        scored : Scored
+            Their columns.
+        weight : ndarray of shape (rows,) or None
+            Their weights.
+
+        Returns
+        -------
+        ClassSums or None
+            None for states, for one column of two classes, and for more than 32 classes.
+        """
         return None
 
     @property
