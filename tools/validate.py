@@ -5,7 +5,7 @@ to ``docs/validation/*.json`` and from there, as tables, between the markers of 
 table has a seed of its own, and its counts are kept in ``.validate/`` as soon as it is finished: a run that was stopped
 goes on where it was, and ends with the same numbers.
 
-    python tools/validate.py                   # every table; three quarters of an hour on one core
+    python tools/validate.py                   # every table; an hour on one core
     python tools/validate.py --only coverage   # one of them
     python tools/validate.py --quick           # a look, in two minutes; leaves docs/ alone
     python tools/validate.py --render          # the tables again, from the counts in docs/validation/
@@ -35,8 +35,15 @@ from safecal.inference.bounds import Bounds
 from safecal.inference.keyed import interval_from_sums
 
 ROOT = Path(__file__).resolve().parents[1]
-KINDS = ("size", "power", "dependence", "coverage")  # the longest last
-VERSIONS = {"size": 2, "power": 1, "dependence": 2, "coverage": 3}  # raise one when what its cells do changes
+KINDS = ("size", "lattice", "equality", "power", "dependence", "coverage")  # the longest last
+VERSIONS = {
+    "size": 2,
+    "lattice": 1,
+    "equality": 1,
+    "power": 1,
+    "dependence": 2,
+    "coverage": 3,
+}  # raise one when what its cells do changes
 QUICK = 20  # replications
 
 Array = np.ndarray
@@ -69,6 +76,15 @@ BINARY: dict[str, Callable[[np.random.Generator, int], Array]] = {
 CLASSES, STATES = "10 classes, logits N(0, 2.5²)", "Gaussian, d = 4"
 MODELS = (*BINARY, CLASSES, STATES)
 
+# Rows near one half, which are no surprise, and sharp ones: how many of each, and their log-odds.
+LATTICES = {
+    f"{vague} near one half, {sharp} at {log_odds:g}": (vague, sharp, log_odds)
+    for vague, sharp, log_odds in (
+        (50, 54, 7.0), (10, 54, 7.0), (200, 54, 7.0), (500, 54, 7.0), (50, 20, 7.0), (50, 200, 7.0), (50, 500, 7.0),
+        (50, 20, 5.0), (50, 54, 5.0), (50, 54, 9.0),
+    )
+}  # fmt: skip
+
 
 def draw(model: str, n: int, t: float, rng: np.random.Generator) -> safecal.Predictions:
     """Draw predictions whose implied temperature is ``t``, and their outcomes."""
@@ -78,7 +94,11 @@ def draw(model: str, n: int, t: float, rng: np.random.Generator) -> safecal.Pred
         z = rng.normal(0.0, 2.5, (n, 10))
         chance = np.cumsum(special.softmax(z / t, axis=1), axis=1)
         return safecal.categorical((chance < rng.random((n, 1))).sum(axis=1).clip(max=9), logits=z)
-    logits = BINARY[model](rng, n)
+    if model in LATTICES:
+        vague, sharp, log_odds = LATTICES[model]
+        logits = np.concatenate([rng.normal(0.0, 0.1, vague), np.full(sharp, log_odds)])
+    else:
+        logits = BINARY[model](rng, n)
     return safecal.bernoulli(rng.random(n) < special.expit(logits / t), logits=logits)
 
 
@@ -156,6 +176,34 @@ def size_cell(cell: Cell, tick: Tick) -> Counts:
                     rejected.update(f"{method} {level:g} {side}" for level in LEVELS if one <= level)
         tick()
     return {"rejected": dict(rejected), "used": dict(used.most_common())}
+
+
+COMPARED = ("NLL", "Brier")
+
+
+def equality_cell(cell: Cell, tick: Tick) -> Counts:
+    """Return how often models that say a and b are told apart, if they have the same mean: exactly, by enumeration."""
+    n, a, b = (cell.params[name] for name in ("n", "a", "b"))
+    right, wrong = math.log(b / a), math.log((1.0 - b) / (1.0 - a))
+    chance = {"NLL": wrong / (wrong - right), "Brier": 0.5 * (a + b)}  # of the likelier class
+    told = {f"{name} {level:g}": 0.0 for name in COMPARED for level in LEVELS}
+    for mistakes in range(n + 1):
+        likely = {name: _binomial(mistakes, n, 1.0 - q) for name, q in chance.items()}
+        if max(likely.values()) < 1e-9:
+            continue
+        y = np.arange(n) >= mistakes
+        found = safecal.compare(safecal.bernoulli(y, np.full(n, a)), safecal.bernoulli(y, np.full(n, b)))
+        for name, difference in zip(COMPARED, (found.nll, found.brier), strict=True):
+            assert difference is not None
+            for level in LEVELS:
+                told[f"{name} {level:g}"] += likely[name] * (difference.p_value <= level)
+    tick()
+    return {"told apart": told}
+
+
+def _binomial(k: int, n: int, p: float) -> float:
+    return float(np.exp(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+                        + special.xlogy(k, p) + special.xlog1py(n - k, -p)))  # fmt: skip
 
 
 NOISE = "5 % of labels flipped"
@@ -281,6 +329,8 @@ def _filter(noise: float) -> tuple[Array, Callable[[int, np.random.Generator], A
 
 RUN: dict[str, Callable[[Cell, Tick], Counts]] = {
     "size": size_cell,
+    "lattice": size_cell,
+    "equality": equality_cell,
     "power": power_cell,
     "coverage": coverage_cell,
     "dependence": dependence_cell,
@@ -293,7 +343,7 @@ SURPRISES = {"binary, p ~ U(0, 1)": 0.25, "binary, p ~ Beta(.3, .3)": 0.15, "bin
 
 def drawn(model: str, n: int) -> bool:
     """Tell whether the test will draw its tails."""
-    return n * SURPRISES.get(model, math.inf) < 10.0
+    return model in LATTICES or n * SURPRISES.get(model, math.inf) < 10.0
 
 
 def cells(kind: str, replications: int | None = None) -> list[Cell]:
@@ -309,6 +359,11 @@ def cells(kind: str, replications: int | None = None) -> list[Cell]:
             for model in MODELS
             for n in sizes
         ]
+    if kind == "lattice":
+        return [cell(2000, predictions=model, n=vague + sharp) for model, (vague, sharp, _) in LATTICES.items()]
+    if kind == "equality":
+        pairs = ((0.999, 0.99), (0.99, 0.9), (0.9999, 0.999), (0.999, 0.9), (0.95, 0.8))
+        return [Cell(kind, {"a": a, "b": b, "n": n}, 1) for a, b in pairs for n in (20, 50, 100, 200, 500, 1000)]
     if kind == "power":
         models: tuple[str, ...] = ("binary, p ~ U(0, 1)", "binary, logits N(4, 1)")
         truths = ("T = 1", "T = 1.2", "T = 1.5", "T = 2", NOISE)
@@ -374,6 +429,7 @@ class Progress:
         n = int(cell.params.get("n", 1000))
         slow = 0.04 if drawn(cell.params.get("predictions", ""), n) else 0.0
         each = {"size": 0.004 + 3e-6 * n, "power": 0.003 + 5e-6 * n, "coverage": 0.03 + 6e-5 * n, "dependence": 0.01}
+        each |= {"lattice": each["size"], "equality": 1.0}
         return cell.replications * (each[cell.kind] + slow)
 
     def begin(self, number: int, count: int, cell: Cell) -> None:
@@ -474,6 +530,27 @@ def size_tables(results: Sequence[Counts]) -> str:
     return "\n\n".join(parts)
 
 
+def equality_table(results: Sequence[Counts]) -> str:
+    lines = []
+    for r in results:
+        pairs = (
+            " / ".join(_exact(r["told apart"][f"{name} {level:g}"], level) for level in LEVELS) for name in COMPARED
+        )
+        lines.append([f"{r['a']:g}", f"{r['b']:g}", r["n"], *pairs])
+    text = (
+        "Each pair is the percentage of samples in which `compare` tells two models apart, at 5 % / at 1 %, that are "
+        "equal in expectation: one says a in every row, the other b, and outcomes are as probable as makes their NLL, "
+        "or their Brier score, the same. It should be 5 / 1 or less; bold is more. The rates are exact: every "
+        "number of mistakes is tried, and counted by its probability. Made by `make validate`."
+    )
+    return f"{text}\n\n{table(['a', 'b', 'n', *COMPARED], lines)}"
+
+
+def _exact(rate: float, level: float) -> str:
+    text = f"{100.0 * rate:.1f}"
+    return f"**{text}**" if rate > level + 1e-9 else text
+
+
 def power_table(results: Sequence[Counts]) -> str:
     lines = []
     for r in results:
@@ -516,7 +593,14 @@ def dependence_table(results: Sequence[Counts]) -> str:
     return f"{text}\n\n{table(['process noise', 'runs', 'pooled chi-square', '`cluster=` run'], lines)}"
 
 
-RENDER = {"size": size_tables, "power": power_table, "coverage": coverage_table, "dependence": dependence_table}
+RENDER: dict[str, Callable[[Sequence[Counts]], str]] = {
+    "size": size_tables,
+    "lattice": size_tables,
+    "equality": equality_table,
+    "power": power_table,
+    "coverage": coverage_table,
+    "dependence": dependence_table,
+}
 
 
 def markers(kind: str) -> tuple[str, str]:

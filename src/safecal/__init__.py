@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .inference.local import Local, Range
     from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
+    from .inference.shifts import ClassShift, ClassShifts
     from .inference.temperature import implied_temperature
     from .limits import Limits
     from .metrics import brier, ecd, ece, esce, nees, nll
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Baseline": "baseline",
     "Bins": "bins",
+    "ClassShift": "inference.shifts",
+    "ClassShifts": "inference.shifts",
     "Comparison": "comparison",
     "Consistency": "consistency",
     "Cox": "inference.cox",
@@ -105,6 +108,8 @@ _MODULES = ("compat", "engines", "errors", "monitor", "paper", "plot", "report",
 __all__ = [
     "Baseline",
     "Bins",
+    "ClassShift",
+    "ClassShifts",
     "Comparison",
     "Consistency",
     "Cox",

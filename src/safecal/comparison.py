@@ -6,6 +6,7 @@ difference in NLL, and the sentence in words weighs both.
 
 import html
 import math
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -199,6 +200,41 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return _page(self._title(), self._cells(), f"{self.verdict} Interval: {self._method()}.")
+
+    def plot(self, *, sides: "SideBySide | None" = None) -> Any:
+        """Draw the differences with their intervals, and both models side by side.
+
+        Parameters
+        ----------
+        sides : SideBySide, optional
+            What ``compare`` returns of two evaluations: their ECD and temperature are drawn below.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A new figure.
+        """
+        from .plot.compared import compared
+
+        return compared(self, sides)
+
+    def report(
+        self, path: str | os.PathLike[str], *, sides: "SideBySide | None" = None, title: str | None = None
+    ) -> None:
+        """Write a page that shows the differences: one HTML file that needs no network.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where to.
+        sides : SideBySide, optional
+            What ``compare`` returns of two evaluations, to be shown below.
+        title : str, optional
+            What the page is about.
+        """
+        from .report.compared import write_comparison
+
+        write_comparison(self, path, sides=sides, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

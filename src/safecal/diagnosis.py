@@ -12,10 +12,10 @@ from .inference.axis import shift_gain
 from .inference.bounds import law_of
 from .inference.causes import PRICE, Explained, explain
 from .inference.results import Interval
+from .inference.shifts import ClassShifts, gain_by_shifts
 from .places import Place
 from .summary import COLUMN
 from .tally import Tally
-from .visible import visible
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 
@@ -156,11 +156,10 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         if found.p_rest < _RARE and found.rest > _HALF * max(gain, found.gain.get(found.cause, 0.0)):
             return _places(where)
         uneven, number = _uneven(tally)
-        label = tally.class_names[number] if tally.class_names else number
-        if uneven > max(gain, 2.0 * PRICE):
+        if max(uneven, gain_by_shifts(tally)) > max(gain, 2.0 * PRICE):
             return Diagnosis(
                 "shifted",
-                f"it predicts some classes too often and others too rarely; class {visible(str(label))} most.",
+                f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}.",
                 "A temperature does not mend that: fit a bias for each class and a temperature, on other rows"
                 " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
             )
@@ -208,6 +207,15 @@ def _uneven(tally: Tally) -> tuple[float, int]:
     total = float((gap * gap / spread).sum())
     worst = orders[int(np.argmin(gap / np.sqrt(spread)))].label
     return 0.5 * max(total - (len(orders) - 1), 0.0), 0 if worst is None else worst
+
+
+def _most_shifted(tally: Tally, number: int) -> str:
+    """Say which class is shifted most; ``number`` is the one that is wrong most often where it is predicted."""
+    shifts = ClassShifts.of(tally)
+    worst = None if shifts is None else shifts.farthest
+    if worst is None:
+        return f"class {tally.class_names[number] if tally.class_names else number} most"
+    return f"class {worst.name} happens {worst.ratio.value:.2g} times as often as predicted"
 
 
 def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diagnosis | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .inference.cox import Cox
 from .inference.mistakes import Mistakes
 from .inference.results import Interval, TestResult, direction
+from .inference.shifts import ClassShifts
 from .reliability import Reliability
 from .summary import Summary
 from .table import SIDES, Table
@@ -251,6 +252,16 @@ def cox_rows(cox: Cox | None) -> list[Metric]:
         known = ends if math.isfinite(interval.low) else ""
         rows.append((name, number(interval.value, signed=signed), f"{known}{calibrated} is calibrated"))
     return rows
+
+
+def class_rows(shifts: ClassShifts | None) -> list[Metric]:
+    """Return which class happens most unlike its prediction, where one is shown to."""
+    worst = None if shifts is None else shifts.farthest
+    if worst is None:
+        return []
+    ends = f"{worst.ratio.low:.3g} to {worst.ratio.high:.3g}"
+    said = f"times as often as predicted: class {_short(worst.name)} ({ends})"
+    return [("by class", number(worst.ratio.value), said)]
 
 
 def evaluation_text(

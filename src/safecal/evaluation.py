@@ -13,7 +13,7 @@ from ._checks.columns import fraction
 from ._checks.message import fail
 from ._steady import steadied
 from ._types import ArrayLike
-from .display import Metric, cox_rows, evaluation_text, inference_rows, metric_rows
+from .display import Metric, class_rows, cox_rows, evaluation_text, inference_rows, metric_rows
 from .errors import OptionError, TruthError
 from .families.predictions import Predictions
 from .groups import GroupVerdict, group_verdict
@@ -25,6 +25,7 @@ from .inference.cox import Cox
 from .inference.local import Local
 from .inference.mistakes import Mistakes
 from .inference.results import Interval, TestResult
+from .inference.shifts import ClassShifts
 from .inference.tested import tally_test
 from .limits import LimitOptions, Limits
 from .reasons import reading
@@ -186,6 +187,12 @@ class Evaluation:
     def cox(self) -> Cox | None:
         """Shift and slope of the predicted log-odds, with intervals and tests; None for anything but two classes."""
         found: Cox | None = self._once("cox", lambda: Cox.of(self.tally, self.level))
+        return found
+
+    @property
+    def class_shifts(self) -> ClassShifts | None:
+        """How often each class happens beside how often it is predicted; None but for 2 to 32 columns of classes."""
+        found: ClassShifts | None = self._once("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
         return found
 
     @property
@@ -416,7 +423,8 @@ class Evaluation:
     def _metrics(self) -> list[Metric]:
         verdict = self.verdict
         head = inference_rows(verdict.ecd, verdict.temperature, self.test, verdict.mistakes)
-        head += [] if self.summary.n_impossible else cox_rows(self.cox)  # no shift explains an impossible outcome
+        if not self.summary.n_impossible:  # no shift explains an impossible outcome
+            head += cox_rows(self.cox) + class_rows(self.class_shifts)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
     def plot(self, part: str | None = None, *, ax: Any = None, name: str | None = None) -> Any:
@@ -472,6 +480,7 @@ class Evaluation:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
         content["cox"] = None if self.cox is None else self.cox.to_dict()
+        content["class_shifts"] = None if self.class_shifts is None else self.class_shifts.to_dict()
         return documents.document("evaluation", content)
 
     @classmethod

@@ -16,6 +16,7 @@ from ._steady import steadied
 from ._sums.axes import Axes
 from ._sums.cell_pairs import CellPairs
 from ._sums.cells import Cells, Points, WeightedCells
+from ._sums.classes import ClassSums
 from ._sums.clusters import Clusters
 from ._sums.keyed import union
 from ._sums.node_table import NodeTable, node_sums
@@ -91,6 +92,9 @@ class Tally:
         What the classes are called, where they have names; up to 128.
     axes : Axes or None
         Errors of Gaussian states along each axis.
+    class_sums : ClassSums or None
+        How often each class was predicted and happened, for up to 32 classes with a column each; None where an early
+        document was read.
 
     Examples
     --------
@@ -121,6 +125,7 @@ class Tally:
     cell_pairs: CellPairs | None = field(default=None, compare=False)
     class_names: tuple[str, ...] = field(default=(), compare=False)
     axes: Axes | None = None
+    class_sums: ClassSums | None = None
 
     @classmethod
     def of(
@@ -214,6 +219,7 @@ class Tally:
             None if clustering is None else clustering.cell_pairs(),
             predictions.class_names,
             found.axes,
+            found.class_sums,
         )
 
     @property
@@ -303,6 +309,7 @@ class Tally:
             None if self.cell_pairs is None or other.cell_pairs is None else self.cell_pairs + other.cell_pairs,
             self.class_names or other.class_names,
             _both(self.axes, other.axes, "errors by axis"),
+            None if self.class_sums is None or other.class_sums is None else self.class_sums + other.class_sums,
         )
 
     def __radd__(self, other: object) -> Self:
@@ -319,13 +326,14 @@ class Tally:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
         content["group_nodes"] = None if self.group_nodes is None else self.group_nodes.to_dict()
+        content["class_sums"] = None if self.class_sums is None else self.class_sums.to_dict()
         content["class_names"] = list(self.class_names)
         return documents.document("tally", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("tally", document, _FIELDS, {"group_nodes": documents.optional(NodeTable.from_dict)})
+        found = documents.read("tally", document, _FIELDS, _LATER)
         tally = cls(**found | {"class_names": tuple(found["class_names"])})
         for name, rule in _unfitting(tally):
             with documents.at(name):
@@ -412,6 +420,12 @@ _FIELDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+_LATER: dict[str, Callable[[Any], Any]] = {  # early documents do not have them
+    "group_nodes": documents.optional(NodeTable.from_dict),
+    "class_sums": documents.optional(ClassSums.from_dict),
+}
+
+
 def _rank(key: Any) -> Any:
     """Put missing keys last."""
     return tuple(map(_rank, key)) if isinstance(key, tuple) else (key is None, 0 if key is None else key)
@@ -458,6 +472,7 @@ class _Block(NamedTuple):
     clusters: Clustered | None
     nodes: Part | None
     axes: Axes | None = None
+    class_sums: ClassSums | None = None
 
 
 @dataclass(slots=True)
@@ -474,13 +489,14 @@ class _Swept:
     clustering: Clustering | None
     nodes: FloatArray | None = None
     axes: Axes | None = None
+    class_sums: ClassSums | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
         self.decimals = max(self.decimals, new.decimals)
-        for name in ("spectrum", "cells", "ordered", "top", "axes"):
+        for name in ("spectrum", "cells", "ordered", "top", "axes", "class_sums"):
             a, b = getattr(self, name), getattr(new, name)
             setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clustering is not None and new.clusters is not None:
@@ -566,4 +582,5 @@ def _scored(
         at_nodes = Part(keys, node_sums(nodes(), possible_weight(scored, w), w, wrong, index, size))
     errors = predictions.axis_errors(rows)
     axes = None if errors is None else Axes.of(errors, w)
-    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes)
+    classes = predictions.class_sums(rows, scored, w)
+    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes)

@@ -128,6 +128,8 @@ UPWARD = {
     ("families.predictions", "Predictions.summary"): {"tabulate"},
     ("families.predictions", "Predictions.table"): {"tabulate"},
     ("families.predictions", "Predictions.tally"): {"plan", "tally"},
+    ("comparison", "Comparison.plot"): {"plot.compared"},
+    ("comparison", "Comparison.report"): {"report.compared"},
     ("consistency", "Consistency.plot"): {"plot.consistency"},
     ("evaluation", "Evaluation.plot"): {"plot.dashboard"},
     ("evaluation", "Evaluation.report"): {"report"},

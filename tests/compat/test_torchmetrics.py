@@ -111,6 +111,9 @@ def assert_same_tally(found: Tally, wanted: Tally) -> None:
     assert wanted.spread is not None
     np.testing.assert_array_equal(found.spread.counts, wanted.spread.counts)
     np.testing.assert_allclose(found.spread.sums, wanted.spread.sums, rtol=1e-11, atol=1e-11)
+    assert (found.class_sums is None) == (wanted.class_sums is None)
+    if found.class_sums is not None and wanted.class_sums is not None:
+        np.testing.assert_allclose(found.class_sums.sums, wanted.class_sums.sums, rtol=1e-10, atol=1e-10)
 
 
 def assert_same(metric: Any, wanted: Tally) -> None:
@@ -394,7 +397,7 @@ def test_nodes_are_those_of_numpy_however_far_apart_the_classes_are() -> None:
     gaps = np.abs(rng.normal(0.0, 1.0, (400, 30))) * rng.choice([1e-6, 1.0, 40.0, 900.0], (400, 1))
     gaps[:, 0], gaps[::7, 1:] = np.inf, np.inf
     kept = torch.tensor(rng.random(400) < 0.9)
-    found = sums._node_sums(Gaps(torch.tensor(gaps), None, None), kept)
+    found = sums._node_sums(Gaps(torch.tensor(gaps), None, None, None), kept)
     np.testing.assert_allclose(found, node_rows(gaps)[..., kept].sum(axis=2), rtol=1e-12)
 
 
@@ -586,7 +589,7 @@ def test_the_states_are_of_constant_size(classes: int) -> None:
     names = ["sums", "cells"]
     if classes > 2:
         metric = MulticlassCalibration(classes, from_logits=True)
-        names = ["sums", "nodes", "surprises", "spread", "ordered", "top"]
+        names = ["sums", "nodes", "surprises", "spread", "ordered", "top", "by_class"]
     shapes, size = {name: getattr(metric, name).shape for name in names}, len(pickle.dumps(metric))
     assert list(metric.metric_state) == names
     for seed in range(20):

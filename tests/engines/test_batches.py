@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import safecal
 from safecal import Evaluation
@@ -14,7 +15,7 @@ from safecal import tally as tally_module
 from safecal.engines import batches as engine
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.engines.pairs import in_pairs
-from safecal.errors import MergeError, OptionError, ShapeError
+from safecal.errors import LabelError, MergeError, OptionError, ShapeError
 from safecal.families.rows import joined, some_rows
 
 RNG = np.random.default_rng(2)
@@ -157,3 +158,23 @@ def test_rows_are_taken_and_joined() -> None:
         joined([whole, safecal.bernoulli(Y, logits=LOGITS)])
     with pytest.raises(MergeError, match="of one form"):
         joined([whole, safecal.categorical(KIND % 3, logits=MANY[:, :3])])
+
+
+@pytest.mark.parametrize("max_rows", [10**6, 100])
+@pytest.mark.parametrize("form", ["logits", "y_prob"])
+def test_classes_numbered_from_one_are_refused_at_the_end_of_a_stream(max_rows: int, form: str) -> None:
+    some = KIND < 3
+    values = MANY[some] if form == "logits" else special.softmax(MANY[some], axis=1)
+
+    def cut_up(y: Any, labels: Any = None) -> Iterator[Batch]:
+        for start in range(0, len(y), 500):
+            rows = slice(start, start + 500)
+            yield Batch(safecal.categorical(y[rows], **{form: values[rows]}, labels=labels))
+
+    counted = KIND[some] + 1
+    with pytest.raises(LabelError, match=r"and never 0.*\n\nHint: if classes are numbered from 1, pass `y_true - 1`"):
+        evaluate_batches(lambda: cut_up(counted), max_rows=max_rows)
+    assert evaluate_batches(lambda: cut_up(counted, labels=range(4)), max_rows=max_rows).n == len(counted)
+    late = counted.copy()
+    late[-1] = 0
+    assert evaluate_batches(lambda: cut_up(late), max_rows=max_rows).n == len(counted)

@@ -118,12 +118,75 @@ def test_weights_count_rows() -> None:
     assert (weighted.p_shift, weighted.p_slope) == pytest.approx((once.p_shift, once.p_slope), rel=1e-2)
 
 
-def test_clusters_have_no_interval() -> None:
+def test_clusters_have_the_shift_and_slope_of_the_rows_and_wider_intervals() -> None:
     z, y = _drawn("shifted")
-    found = _cox(z, y, cluster=np.arange(len(z)) % 50)
-    assert found.slope.value == pytest.approx(_cox(z, y).slope.value)
-    assert (found.slope.low, found.slope.high) == (-np.inf, np.inf)
-    assert np.isnan(found.p_both)
+    found, rows = _cox(z, y, cluster=np.arange(len(z)) % 50), _cox(z, y)
+    for name in ("shift", "slope", "in_the_large"):
+        wide, narrow = getattr(found, name), getattr(rows, name)
+        assert wide.value == pytest.approx(narrow.value)
+        assert wide.method == "cluster t"
+        assert wide.low < narrow.low < narrow.high < wide.high
+    assert found.p_shift < 1e-4
+    assert found.p_both == pytest.approx(2.0 * min(found.p_shift, found.p_slope))
+
+
+def test_many_clusters_of_one_row_have_about_the_interval_of_the_rows() -> None:
+    z, y = _drawn("calibrated")
+    found, rows = _cox(z, y, cluster=np.arange(len(z))), _cox(z, y)
+    for name in ("shift", "slope", "in_the_large"):
+        width = getattr(rows, name).high - getattr(rows, name).low
+        assert getattr(found, name).high - getattr(found, name).low == pytest.approx(width, rel=0.1)
+    assert (found.p_shift, found.p_slope) == pytest.approx((rows.p_shift, rows.p_slope), abs=0.03)
+
+
+def test_weighted_clusters_are_those_of_rows_that_are_there_twice() -> None:
+    z, y = _drawn("shifted")
+    cluster = np.arange(len(z)) // 20
+    once, heavy = _cox(z, y, cluster=cluster), _cox(z, y, cluster=cluster, sample_weight=np.full(len(z), 3.0))
+    assert (heavy.slope.low, heavy.slope.high) == pytest.approx((once.slope.low, once.slope.high), abs=2e-3)
+
+
+def test_one_cluster_and_a_tally_from_a_document_have_no_interval() -> None:
+    z, y = _drawn("shifted")
+    one = _cox(z, y, cluster=np.zeros(len(z)))
+    assert one.slope.method == "none: too few clusters"
+    assert (one.slope.low, one.slope.high) == (-np.inf, np.inf)
+    assert np.isnan(one.p_both)
+    result = safecal.evaluate(y, logits=z, cluster=np.arange(len(z)) // 20)
+    read = safecal.Evaluation.from_dict(result.to_dict())
+    assert read.cox == result.cox
+    alone = Cox.of(read.tally)
+    assert alone is not None
+    assert alone.slope.method == "none: no sums by cluster and range are at hand"
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    ("clusters", "rows", "centre", "shared", "shift", "slope"),
+    [
+        (5, 50, 0.0, 0.9, 0.0, 1.0),
+        (30, 20, 0.0, 0.5, 0.0, 1.0),
+        (40, 20, -4.0, 0.8, 0.0, 1.0),
+        (100, 10, 0.0, 0.8, 0.0, 1.0),
+        (200, 10, 0.0, 0.5, 0.0, 1.0),
+        (200, 5, 0.0, 0.3, 0.7, 0.6),
+    ],
+)
+def test_intervals_of_clusters_hold_the_truth(
+    clusters: int, rows: int, centre: float, shared: float, shift: float, slope: float
+) -> None:
+    rng, held, rejected, repetitions = np.random.default_rng(clusters), np.zeros(2), np.zeros(3), 300
+    cluster = np.repeat(np.arange(clusters), rows)
+    for _ in range(repetitions):
+        z = rng.normal(centre, 2.0, len(cluster)) + rng.normal(size=clusters)[cluster]
+        own, common = rng.normal(size=len(cluster)), rng.normal(size=clusters)[cluster]
+        chance = special.ndtr(np.sqrt(shared) * common + np.sqrt(1.0 - shared) * own)  # each row by itself is uniform
+        found = _cox(z, chance < special.expit(shift + slope * z), cluster=cluster)
+        held += [found.shift.low <= shift <= found.shift.high, found.slope.low <= slope <= found.slope.high]
+        rejected += np.array([found.p_shift, found.p_slope, found.p_both]) < 0.05
+    assert (held / repetitions).min() >= 0.95 - 0.033
+    if (shift, slope) == (0.0, 1.0):
+        assert (rejected / repetitions).max() <= 0.05 + 0.033
 
 
 def test_what_has_no_best_fit() -> None:

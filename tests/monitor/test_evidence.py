@@ -90,6 +90,31 @@ def test_a_shift_is_told_where_no_temperature_shows_it(shift: float, direction: 
     assert alarm.row < 600
 
 
+@pytest.mark.parametrize("form", ["logits", "y_prob"])
+def test_two_columns_have_the_shifts_of_one(form: str) -> None:
+    rng = np.random.default_rng(3)
+    z = np.append(rng.normal(0.0, 2.0, 800), [60.0, np.inf])
+    y = np.append(rng.random(800) < special.expit(z[:-2] + 0.7), [True, True]).astype(int)
+    both = np.stack([np.zeros_like(z), z], axis=1) if form == "logits" else special.expit(np.stack([-z, z], axis=1))
+    if form == "logits":
+        both[-1] = [-np.inf, 0.0]
+    one, two = Monitor(), Monitor()
+    (a,), (b,) = one.update(y, logits=z), two.update(y, **{form: both})
+    assert (a.direction, a.row) == (b.direction, b.row)
+    assert two.directions == one.directions
+    for direction in one.directions:
+        assert two.log_e_value(direction) == pytest.approx(one.log_e_value(direction), abs=1e-9)
+    document = two.to_dict()
+    assert Monitor.from_dict(document).directions == one.directions
+
+
+def test_a_state_that_was_begun_with_two_columns_goes_on_with_them() -> None:
+    document = Monitor().to_dict() | {"family": "categorical"}
+    old = Monitor.from_dict(document)
+    old.update([0, 1], y_prob=[[0.5, 0.5], [0.3, 0.7]])
+    assert old.directions == ("over-confident", "under-confident")
+
+
 def test_what_is_too_sharp_is_not_called_shifted() -> None:
     y, z = stream(3000, 3.0, seed=5)
     monitor = Monitor()

@@ -51,6 +51,25 @@ def test_compare(rows: Path, safecal: Safecal) -> None:
     assert library.Comparison.from_dict(json.loads(said.out)) == clustered
 
 
+def test_compare_writes_a_page_and_a_picture(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    page, picture = tmp_path / "compared.html", tmp_path / "compared.svg"
+    words = [rows, rows, "--logits", "z", "--logits-b", "honest", "--cluster", "day"]
+    said = safecal("compare", *words, "--report", page, "--plot", picture)
+    assert said.status == 0
+    assert said.out.endswith(f"report: {page}\npicture: {picture}\n")
+    text = page.read_text(encoding="utf-8")
+    assert "Side by side" in text
+    assert "100 clusters" in text
+    assert "<svg" in picture.read_text(encoding="utf-8")
+    assert json.loads(safecal("compare", *words, "--json", "--report", page).out)["n"] == N
+
+
+def test_compare_refuses_a_page_that_is_an_input(rows: Path, safecal: Safecal) -> None:
+    said = safecal("compare", rows, rows, "--prob", "p", "--report", rows)
+    assert said.status == 2
+    assert "must be another file than `a`" in said.err
+
+
 def test_compare_refuses_other_rows(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
     fewer = tmp_path / "fewer.csv"
     pl.read_csv(rows).head(99).write_csv(fewer)

@@ -26,7 +26,7 @@ COLUMNS = ("--y", "y", "--prob", "p")
 # Every argument that names a file or a folder. A new one comes here after its command hands it to `check_outputs`.
 NAMED = {
     "evaluate": {"file", "--report", "--plot", "--baseline"},
-    "compare": {"a", "b"},
+    "compare": {"a", "b", "--report", "--plot"},
     "plan": {"file"},
     "recalibrate": {"file", "--save", "--apply", "--out", "--plot"},
     "watch": {"what", "--store", "--report"},

@@ -371,7 +371,7 @@ def test_classes_are_called_by_their_labels_at_every_step(rng: np.random.Generat
     place = next(p for p in result.verdict.where if "class" in p.name)
     assert "class cat predicted" in place.name
     assert "class cat" in result.verdict.reason
-    assert "class cat most" in str(result.verdict.diagnosis)
+    assert "class cat happens 0.5" in str(result.verdict.diagnosis)
     read = safecal.Evaluation.from_dict(result.to_dict())
     assert read.local.to_rows() == result.local.to_rows()
     assert "cat" in {row["label"] for row in read.local.to_rows()}

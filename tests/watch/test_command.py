@@ -80,6 +80,19 @@ def _rows(store: str = "safecal-watch.sqlite") -> int:
         return kept.monitor().summary.n
 
 
+def test_limits_are_those_of_the_monitor_and_stay(here: Path, watch: Any) -> None:
+    _fill(here / "in", 1)
+    assert _once(watch, "--threshold", "0.05", "--max-temperature", "2", "--rule", "average").status == 0
+    with SqliteStore("safecal-watch.sqlite") as kept:
+        limits = kept.monitor().limits
+    assert (limits.threshold, limits.max_temperature, limits.max_ratio, limits.rule) == (0.05, 2.0, 3.0, "average")
+    assert _once(watch, "--threshold", "0.05").status == 0
+    other = _once(watch, "--threshold", "0.2")
+    assert other.status == 2
+    assert "was begun with `--threshold 0.05`; got `--threshold 0.2`" in other.err
+    assert "`threshold` must be" in _once(watch, "--threshold", "-1", "--store", "new.sqlite").err
+
+
 def test_a_folder_is_taken_once(here: Path, watch: Any) -> None:
     _fill(here / "in", 4)
     found = _once(watch)

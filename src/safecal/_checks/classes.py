@@ -22,6 +22,7 @@ from .message import fail, phrase, same_rows, show
 from .spelling import is_text, spelled_labels
 
 __all__ = [
+    "FromOne",
     "binary_outcomes",
     "class_outcomes",
     "class_shape",
@@ -362,37 +363,63 @@ def _numbers(first: int, count: int) -> str:
 
 
 def refuse_shifted(index: IndexArray, values: AnyArray, name: str) -> None:
-    """Refuse every class number but 0, where the predictions do not bear them out.
+    """Refuse every class number but 0, where the predictions do not bear them out."""
+    found = FromOne()
+    found.add(index, values, name)
+    found.refuse()
+
+
+class FromOne:
+    """Class numbers that may have been counted from 1, of rows that come in parts.
 
     Labels 1 and 2 for three columns are class numbers of which 0 never happened, or were counted from 1. They are
     taken for class numbers where the model expects less than one outcome of class 0, or where the columns they name
-    are more probable than the columns before, by two standard errors.
+    are more probable than the columns before, by two standard errors. Once 0 has happened nothing more is looked at.
     """
-    n, classes = values.shape
-    if classes < 3 or n < 2 or int(index.min()) != 1 or int(index.max()) != classes - 1:
-        return
-    if len(np.unique(index)) != classes - 1:
-        return
-    expected = total = squares = 0.0
-    for part in slices(values):
-        p = block(values, part)
-        if name == "logits":
-            p = np.exp(p - p.max(axis=1, keepdims=True))
-            p /= p.sum(axis=1, keepdims=True)
-        rows = np.arange(len(p))
-        ahead = p[rows, index[part]] - p[rows, index[part] - 1]
-        expected += float(p[:, 0].sum())
-        total += float(ahead.sum())
-        squares += float((ahead**2).sum())
-    if expected < 1.0 or total > 2.0 * np.sqrt(max(squares - total**2 / n, 0.0)):
-        return
-    names = _numbers(0, classes)
-    counted = ", ".join(map(str, range(1, min(classes, 4)))) + (", ..." if classes > 4 else "")
-    raise fail(
-        LabelError, "y_true", f"must be a class number from 0 to {classes - 1}",
-        got=f"{counted} and never 0, which `{name}` expects {expected:.3g} times",
-        hint=phrase("from 1, or never 0", numbers=names),
-    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._seen: BoolArray | None = None  # which classes have happened
+        self._name, self._n = "y_prob", 0
+        self._expected = self._total = self._squares = 0.0
+
+    def add(self, index: IndexArray, values: AnyArray, name: str) -> None:
+        """Look at some rows; ``name`` is "y_prob" or "logits"."""
+        n, classes = values.shape
+        if self._seen is None:
+            self._seen, self._name = np.zeros(classes, dtype=bool), name
+        if self._seen[0] or classes < 3 or n == 0:
+            return
+        self._seen[index] = True
+        if self._seen[0]:
+            return
+        self._n += n
+        for part in slices(values):
+            p = block(values, part)
+            if name == "logits":
+                p = np.exp(p - p.max(axis=1, keepdims=True))
+                p /= p.sum(axis=1, keepdims=True)
+            rows = np.arange(len(p))
+            ahead = p[rows, index[part]] - p[rows, index[part] - 1]
+            self._expected += float(p[:, 0].sum())
+            self._total += float(ahead.sum())
+            self._squares += float((ahead**2).sum())
+
+    def refuse(self) -> None:
+        """Refuse the labels of all rows that were looked at."""
+        n, seen = self._n, self._seen
+        if seen is None or len(seen) < 3 or n < 2 or seen[0] or not seen[1:].all():
+            return
+        spread = max(self._squares - self._total**2 / n, 0.0)
+        if self._expected < 1.0 or self._total > 2.0 * np.sqrt(spread):
+            return
+        classes = len(seen)
+        names = _numbers(0, classes)
+        counted = ", ".join(map(str, range(1, min(classes, 4)))) + (", ..." if classes > 4 else "")
+        raise fail(
+            LabelError, "y_true", f"must be a class number from 0 to {classes - 1}",
+            got=f"{counted} and never 0, which `{self._name}` expects {self._expected:.3g} times",
+            hint=phrase("from 1, or never 0", numbers=names),
+        )  # fmt: skip
 
 
 def _labelled_outcomes(column: AnyArray, classes: int, labels: Labels, reference: str) -> IndexArray:

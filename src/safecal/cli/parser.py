@@ -125,6 +125,8 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     _rows(parser, by=False)
     parser.add_argument("--level", type=between(0, 1), default=0.95, help="of the intervals (default 0.95)")
     parser.add_argument("--json", action="store_true", help="print a JSON document")
+    parser.add_argument("--report", metavar="FILE", help="write a page that shows the differences: one HTML file")
+    parser.add_argument("--plot", metavar="FILE", help="draw the differences and both models: .svg, .png or .pdf")
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileError, LockedError, OptionError
+from ..limits import Limits
 from ..monitor import Monitor
 from ..visible import visible
 from ..watch.arrivals import KINDS
@@ -80,7 +81,9 @@ def _watch(options: argparse.Namespace) -> int:
         say(f"the state is kept in {shlex.quote(address)}; `--store` names another place.")
     asked = {name: getattr(options, name) for name in _SETTINGS}
     given = {name: asked[name] for name in ("alpha", "run_length", "detect") if asked[name] is not None}
-    monitor = Monitor(**given, grouped=bool(options.by))
+    limits = {name: x for name in Limits.__slots__ if (x := getattr(options, name)) is not None}
+    asked |= limits
+    monitor = Monitor(**given, grouped=bool(options.by), limits=Limits(**limits))
     stopping = Stopping()
     with ExitStack() as stack:
         stack.enter_context(stopping.listening())

@@ -20,6 +20,21 @@ a reason. One line on standard output tells of each batch after it is safely kep
 by itself: 0 all is well, 2 an error, 3 an alarm was raised, 4 no alarm, but something was set aside or left."""
 
 
+_LIMITS = (
+    (
+        "--threshold",
+        above(0),
+        "X",
+        "largest ECD that is safe on average and in a group, in nat a dimension (default 0.1)",
+    ),
+    ("--max-temperature", above(0), "T", "largest temperature that is safe (default 1.5)"),
+    ("--max-ratio", above(0), "X", "most mistakes that are safe, for each one announced (default 3)"),
+    ("--local-threshold", above(0), "X", "largest ECD that is safe in a range, in nat a dimension (default 0.2)"),
+    ("--min-share", between(0, 1), "X", "smallest share of the rows that is a range (default 0.05)"),
+    ("--level", between(0, 1), "X", "of the intervals (default 0.95)"),
+)
+
+
 def _webhook(text: str) -> str:
     """Read an address; one that is refused is not shown, since it may hold a secret."""
     from ..errors import OptionError
@@ -55,6 +70,12 @@ def add_watch_options(parser: argparse.ArgumentParser) -> None:
         "--window-column", metavar="COL", help="the window of each row: a date (default: the day it came)"
     )
     group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
+    group = parser.add_argument_group(
+        "limits", "What pages, alarms and windows call large; evidence does not depend on them. Fixed as well."
+    )
+    for option, kind, metavar, about in _LIMITS:
+        group.add_argument(option, type=kind, metavar=metavar, help=about)
+    group.add_argument("--rule", choices=("everywhere", "average"), help="where the verdict of windows looks")
     group = parser.add_argument_group("store")
     group.add_argument(
         "--store", type=store, metavar="PATH|URL",

@@ -13,11 +13,13 @@ from typing import Unpack
 
 import numpy as np
 
+from .._checks.classes import FromOne
 from .._checks.message import fail
 from .._steady import steady
 from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
+from ..families.categorical import NAMED, Categorical
 from ..front_door import evaluate_predictions
 from ..inputs.batch import Batch, join_batches
 from ..limits import LimitOptions, Limits
@@ -88,6 +90,7 @@ def evaluate_batches(
     rest = next(stream, None)
     if rest is None:
         whole = join_batches(held)
+        _refuse_from_one(whole)
         return evaluate_predictions(
             whole.predictions,
             bins=bins,
@@ -111,7 +114,25 @@ def evaluate_batches(
         whole_stream = chain(batches())
     else:
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
-    return Evaluation.of(tally_batches(whole_stream, plan), checked)
+    labels = FromOne()
+    tally = tally_batches(_looked_at(whole_stream, labels), plan)
+    labels.refuse()
+    return Evaluation.of(tally, checked)
+
+
+def _looked_at(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
+    """Pass batches on, and keep what tells whether their classes are numbered from 1."""
+    for batch in stream:
+        p = batch.predictions
+        if isinstance(p, Categorical) and not p.names and p.classes <= NAMED:  # names of more classes are not kept
+            labels.add(p.happened, p.values, "logits" if p.logits else "y_prob")
+        yield batch
+
+
+def _refuse_from_one(whole: Batch) -> None:
+    labels = FromOne()
+    list(_looked_at([whole], labels))
+    labels.refuse()
 
 
 @steady

@@ -26,7 +26,7 @@ from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 
-__all__ = ["bernoulli", "checked_binary"]
+__all__ = ["Bernoulli", "bernoulli", "checked_binary"]
 
 
 _LEAST_EXCESS = -float(special.lambertw(1.0 / math.e).real)

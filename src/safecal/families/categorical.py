@@ -25,6 +25,7 @@ from .._kernels.compiled import available
 from .._kernels.nodes import node_rows
 from .._kernels.order import confidence_cells
 from .._steady import steady
+from .._sums.classes import MOST, ClassSums
 from .._sums.dependence import Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
@@ -33,12 +34,13 @@ from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
 from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
 
-__all__ = ["categorical", "checked_classes"]
+__all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
 
+_FAR = 1e4  # nats
 _ELEMENTS = 1 << 18  # of the (rows, classes) working arrays: large enough for NumPy, small enough for a cache
 
 
-_NAMED = 128  # classes whose names are kept: no range is made of one of more
+NAMED = 128  # classes whose names are kept: no range is made of one of more
 
 
 @final
@@ -112,7 +114,8 @@ class Categorical(Predictions):
             s.confidence, correct, s.confidence, correct, brier,
         )  # fmt: skip
 
-    def _gaps(self, rows: Rows) -> FloatArray:
+    def log_gaps(self, rows: Rows) -> FloatArray:
+        """Return how much less likely each class is than the most likely one; 0 for that one itself."""
         if self.logits:
             z = block(self.values, rows)
         else:
@@ -123,7 +126,7 @@ class Categorical(Predictions):
 
     def _partition(self, rows: slice) -> Partition:
         step = self._chunk
-        parts = [self._gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
+        parts = [self.log_gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
 
         def at(beta: AnyArray | float) -> Cumulants:
             if np.min(beta) < 0.0 and any(np.isinf(d).any() for d in parts):
@@ -135,7 +138,7 @@ class Categorical(Predictions):
         return at
 
     def gaps(self, rows: Rows) -> FloatArray:
-        found = self._gaps(rows)
+        found = self.log_gaps(rows)
         found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
         return found
 
@@ -167,6 +170,37 @@ class Categorical(Predictions):
             return Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0])
 
         return Spectral(spectrum, near, order, lambda: found)
+
+    def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
+        if self.classes > MOST:
+            return None
+        assert scored.surprisal is not None
+        assert scored.entropy is not None
+        parts = []
+        for start in range(rows.start, rows.stop, self._chunk):
+            some = slice(start, min(start + self._chunk, rows.stop))
+            here = slice(some.start - rows.start, some.stop - rows.start)
+            p, log_p = self._with_logarithms(some, scored.surprisal[here])
+            w = None if weight is None else weight[here]
+            parts.append(ClassSums.of(p, log_p, scored.entropy[here], self.happened[some], w))
+        return parts[0] if len(parts) == 1 else ClassSums(np.add.reduce([part.sums for part in parts]))
+
+    def _with_logarithms(self, rows: slice, surprisal: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return probabilities and their logarithms; 0 for that of an impossible class."""
+        if not self.logits:
+            p = self._probabilities(rows)
+            return p, np.log(p, where=p > 0.0, out=np.zeros_like(p)) if self.infinite else np.log(p)
+        z = block(self.values, rows)
+        # What happened tells the normalising constant, unless it was impossible or so far away that rounding shows.
+        at = z[np.arange(len(z)), self.happened[rows]]
+        if self.infinite or max(map(float, (surprisal.max(initial=0.0), np.abs(at).max(initial=0.0)))) > _FAR:
+            z = -self.log_gaps(rows)
+            constant = np.log(np.exp(z).sum(axis=1))
+        else:
+            constant = at + surprisal
+        log_p = z - constant[:, None]
+        p = np.exp(log_p)
+        return p, np.where(p > 0.0, log_p, 0.0) if self.infinite else log_p
 
     def decimals(self, rows: Rows) -> int:
         return 0 if self.logits or self.clip is not None else decimals_of(self.values[rows])
@@ -275,5 +309,5 @@ def checked_classes(
     happened = class_outcomes(y_true, n, classes, name, labels)
     if labels is None and whole:
         refuse_shifted(happened, values, name)
-    names = () if labels is None or classes > _NAMED else tuple(map(str, labels))
+    names = () if labels is None or classes > NAMED else tuple(map(str, labels))
     return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes), rows, names)

@@ -18,6 +18,7 @@ from .._kernels.nodes import NODES
 from .._kernels.order import spread_cells
 from .._steady import steadied
 from .._sums.cells import Cells, WeightedCells
+from .._sums.classes import ClassSums
 from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
@@ -103,6 +104,25 @@ class Predictions(ABC):
 
     def axis_errors(self, rows: Rows) -> FloatArray | None:
         """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
+        return None
+
+    def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
+        """Return how often each class was predicted and happened.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        scored : Scored
+            Their columns.
+        weight : ndarray of shape (rows,) or None
+            Their weights.
+
+        Returns
+        -------
+        ClassSums or None
+            None for states, for one column of two classes, and for more than 32 classes.
+        """
         return None
 
     @property

@@ -17,6 +17,7 @@ from .._steady import steadied
 from .._sums.cells import Points
 from .._types import AnyArray, FloatArray
 from ..tally import Tally
+from .cox_clusters import Dependent
 from .results import Interval
 
 __all__ = ["Cox", "LogisticRows"]
@@ -26,6 +27,7 @@ _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
 _FARTHEST = 1e4  # log-odds
 _EXACT = 1e-10  # what the last step of Newton's method may gain: the next would gain its square
 _ROUNDING = 1e-13  # of the information on a slope: what is left of it where all predictions are alike
+_NONE = "none: no shift and slope fit best"
 _LONG = 1e-4  # of what is fitted: a last step that is longer
 
 
@@ -86,11 +88,15 @@ class Cox:
         rows = LogisticRows.of(points)
         if float(points.L.max()) <= _FARTHEST:
             rows = _anchored(rows, tally)
-        clusters = tally.clusters is not None
         both = rows.best((0.0, 1.0), (True, True))
         large = rows.best((0.0, 1.0), (True, False))
-        shift, slope = (rows.interval(both, k, (True, True), level, clusters) for k in (0, 1))
-        return cls(shift, slope, rows.interval(large, 0, (True, False), level, clusters), *rows.score_tests(clusters))
+        if tally.clusters is not None:
+            dependent = Dependent.of(tally)
+            shift, slope = (rows.clustered(both, k, (True, True), level, dependent) for k in (0, 1))
+            alone = rows.clustered(large, 0, (True, False), level, dependent)
+            return cls(shift, slope, alone, *rows.clustered_tests(dependent))
+        shift, slope = (rows.interval(both, k, (True, True), level) for k in (0, 1))
+        return cls(shift, slope, rows.interval(large, 0, (True, False), level), *rows.score_tests())
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -200,13 +206,11 @@ class LogisticRows(NamedTuple):
         a, b, c = (self.powers @ (self.w * self.mass * q * (1.0 - q))).tolist()
         return np.array([[a, b], [b, c]])
 
-    def interval(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, clustered: bool) -> Interval:
+    def interval(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float) -> Interval:
         """Return shift (0) or slope (1) with its interval: by the likelihood, or by a sandwich where weights differ."""
         value = (fit.shift, fit.slope)[k]
         if not fit.exists:
-            return Interval(math.nan, -math.inf, math.inf, level, "none: no shift and slope fit best")
-        if clustered:
-            return Interval(value, -math.inf, math.inf, level, "none: rows depend on each other")
+            return Interval(math.nan, -math.inf, math.inf, level, _NONE)
         if np.any(self.w != 1.0):
             a, b, c = self.at(fit.shift, fit.slope).information
             information, variance = np.array([[a, b], [b, c]]), self._variance(fit.shift, fit.slope)
@@ -236,10 +240,39 @@ class LogisticRows(NamedTuple):
                 return side * math.inf
         return inside[k] + side * _root(beyond, reach)
 
-    def score_tests(self, clustered: bool) -> tuple[float, float, float]:
-        """Return p-values of shift 0 and slope 1: each by itself, and together."""
-        if clustered:
+    def clustered(
+        self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, dependent: Dependent | None
+    ) -> Interval:
+        """Return shift (0) or slope (1) with its interval, where rows of a cluster depend on each other."""
+        value = (fit.shift, fit.slope)[k]
+        if not fit.exists:
+            return Interval(math.nan, -math.inf, math.inf, level, _NONE)
+        if dependent is None:
+            return Interval(value, -math.inf, math.inf, level, "none: no sums by cluster and range are at hand")
+        kept = np.flatnonzero(free)
+        along = np.zeros(2)
+        a, b, c = self.at(fit.shift, fit.slope).information
+        information = np.array([[a, b], [b, c]])
+        along[kept] = np.linalg.inv(information[np.ix_(kept, kept)])[np.flatnonzero(kept == k)[0]]
+        error, freedom = dependent.error(fit.shift, fit.slope, along)
+        if not freedom > 0.0:
+            return Interval(value, -math.inf, math.inf, level, "none: too few clusters")
+        reach = -float(special.stdtrit(freedom, 0.5 * (1.0 - level))) * error
+        return Interval(value, value - reach, value + reach, level, "cluster t")
+
+    def clustered_tests(self, dependent: Dependent | None) -> tuple[float, float, float]:
+        """Return p-values of shift 0 and slope 1, each by itself; together, twice the smaller of the two."""
+        if dependent is None:
             return math.nan, math.nan, math.nan
+        score, found = self.at(0.0, 1.0).score, []
+        for k in (0, 1):
+            error, freedom = dependent.error(0.0, 1.0, np.eye(2)[k])
+            known = freedom > 0.0 and error > 0.0
+            found.append(2.0 * float(special.stdtr(freedom, -abs(float(score[k])) / error)) if known else math.nan)
+        return found[0], found[1], float(np.minimum(1.0, 2.0 * np.min(found)))
+
+    def score_tests(self) -> tuple[float, float, float]:
+        """Return p-values of shift 0 and slope 1: each by itself, and together."""
         score, variance = np.array(self.at(0.0, 1.0).score), self._variance(0.0, 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             each = score**2 / np.diag(variance)

@@ -100,7 +100,7 @@ def _many(a: Bernoulli | Categorical, b: Bernoulli | Categorical) -> dict[str, l
 
 def _outcomes(p: Categorical, rows: slice) -> tuple[FloatArray, dict[str, FloatArray]]:
     """Return the log-probability of each class, and each column as it is if that class happens."""
-    gaps = p._gaps(rows)
+    gaps = p.log_gaps(rows)
     q = np.exp(-gaps)
     total = q.sum(axis=1, keepdims=True)
     q /= total

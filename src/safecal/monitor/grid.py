@@ -16,10 +16,12 @@ import numpy as np
 
 from .._types import BoolArray, FloatArray
 from ..errors import UnavailableError
+from ..families.bernoulli import Bernoulli
+from ..families.categorical import Categorical
 from ..families.predictions import Predictions
 from ..scored import Scored
 
-__all__ = ["OVER", "SHIFTS", "UNDER", "Block", "blocks", "shiftable"]
+__all__ = ["OVER", "SHIFTS", "UNDER", "Block", "as_odds", "blocks", "shiftable"]
 
 # Logits that are 1.19 to 16 times too large, or too small.
 OVER: tuple[float, ...] = tuple(2.0 ** (-k / 4) for k in (1, 2, 3, 4, 6, 8, 16))
@@ -47,6 +49,14 @@ class Block(NamedTuple):
 def shiftable(family: str | None) -> bool:
     """Tell whether predictions of a family have log-odds that can be shifted."""
     return family == "bernoulli"
+
+
+def as_odds(predictions: Predictions) -> Predictions:
+    """Return predictions of two columns as those of the second class, which have log-odds; others as they are."""
+    if not isinstance(predictions, Categorical) or predictions.classes != 2:
+        return predictions
+    gaps = predictions.log_gaps(slice(0, predictions.n))
+    return Bernoulli(predictions.happened == 1, gaps[:, 0] - gaps[:, 1], True, None, predictions.row_labels)
 
 
 def blocks(predictions: Predictions, *, shifts: bool = True) -> Iterator[Block]:

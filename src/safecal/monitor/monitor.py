@@ -23,7 +23,7 @@ from ..tabular import frame_of
 from ..tally import Tally
 from .alarm import Alarm
 from .detector import FORMS
-from .grid import blocks, shiftable
+from .grid import as_odds, blocks, shiftable
 from .process import shares
 from .stream import DETECT, Stream, Thresholds
 from .windows import Windows
@@ -204,6 +204,8 @@ class Monitor:
                 raise fail(OptionError, name, "must be text", got=show(value), hint=f"pass `{name}=str(...)`.")
         if batch is not None and window is None:
             raise fail(OptionError, "batch", "needs a `window`, which remembers it", hint='pass `window="all"`.')
+        if self._family != "categorical":  # a monitor that was begun with columns goes on with them
+            predictions = as_odds(predictions)
         if self._family not in (None, predictions.family):
             got = f"{predictions.family} after {self._family}"
             raise fail(OptionError, "predictions", "must be of one family", got=got, hint="use a monitor for each.")

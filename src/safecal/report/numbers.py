@@ -2,7 +2,7 @@
 
 import math
 
-from ..display import count, cox_rows, ece_of
+from ..display import class_rows, count, cox_rows, ece_of
 from ..evaluation import Evaluation
 from ..html.findings import Findings
 from ..html.frame import region, section
@@ -90,7 +90,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
     how = f"of calibration, {test_name(test.method)} test; small: a calibrated model is rarely so far off"
     found.append(("p-value", p_value(test.p_value), how))
     if not s.n_impossible:
-        found += cox_rows(evaluation.cox)
+        found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
     if evaluation.family == "gaussian":
         d = evaluation.dimension
         found.append(("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; larger is over-confident"))

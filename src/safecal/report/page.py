@@ -1,6 +1,7 @@
 """The report: one file that holds everything, and reads from top to bottom."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import final
@@ -10,7 +11,7 @@ from ..html.findings import Findings
 from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import forest
 from ..html.markup import Markup, element, join, sentence, together, with_code
-from ..html.numbers import grouped, percent, plain, rows
+from ..html.numbers import grouped, percent, plain
 from ..html.reliability import reliability_diagram
 from ..html.temperature import TemperatureCurve, temperature_picture
 from ..table import Table
@@ -19,7 +20,7 @@ from .numbers import after_section, cards, number_rows
 from .steps import next_steps
 from .tables import FOR_READING, merged_bins, tables_section, where_section
 
-__all__ = ["LARGEST", "Context", "page", "pictures_section"]
+__all__ = ["LARGEST", "Context", "header_of", "page", "pictures_section"]
 
 LARGEST = 200_000  # bytes; beyond it, the document of the evaluation is left out
 _MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least
@@ -62,7 +63,7 @@ def _page(findings: Findings, context: Context, start: Markup, document: Markup 
     return file_of(
         f"{decision}: {context.title}",
         decision.lower(),
-        _header(findings.evaluation, context),
+        header_of(_facts(findings.evaluation), context),
         [start, made, section("glossary", "The words", details.glossary())],
         made=context.created,
         holds="results only",
@@ -71,10 +72,15 @@ def _page(findings: Findings, context: Context, start: Markup, document: Markup 
     )
 
 
-def _header(evaluation: Evaluation, context: Context) -> Markup:
+def _facts(evaluation: Evaluation) -> list[str]:
     facts = [rows(evaluation.n), words.kind(evaluation)]
     if evaluation.groups is not None:
         facts.append(f"{grouped(len(evaluation.groups))} group{'' if len(evaluation.groups) == 1 else 's'}")
+    return facts
+
+
+def header_of(facts: Sequence[str], context: Context) -> Markup:
+    """Return the head of a page: its title, some facts, where they come from, and the date."""
     parts = [element("span", fact) for fact in facts]
     if context.source is not None:
         parts.append(element("span", "from ", element("bdi", context.source)))

@@ -9,7 +9,9 @@ from ..html.course import Course, course_picture
 from ..html.findings import Finding, Findings
 from ..html.frame import PRESS, Column, region, section, sorting_table
 from ..html.markup import Markup, element, join, sentence, shortened, together
-from ..html.numbers import grouped, percent, rows, shown
+from ..html.numbers import grouped, p_value, percent, rows, shown
+from ..inference.results import Interval
+from ..inference.shifts import ClassShifts
 from ..places import Place
 from ..summary import Summary
 from ..table import Table
@@ -113,6 +115,34 @@ def _key_table(table: Table, found: Sequence[Finding], caption: str) -> Markup:
     return sorting_table(columns, body, caption, foot)
 
 
+def _class_table(shifts: ClassShifts, caption: str) -> Markup:
+    """Return how often each class was predicted and happened."""
+    names = ("rows predicted", "happened", "ratio", "at least", "at most", "shift of its logit", "at least", "at most")
+    columns = [Column("class", "text"), *(Column(name, "number") for name in names)]
+    body = []
+    for each in shifts.classes:
+        counts = [f"{each.predicted:.5g}", f"{each.observed:.5g}"]
+        cells = [*counts, *_ends(each.ratio, False), *_ends(each.shift, True)]
+        name = element("th", element("bdi", shortened(each.name, _LONGEST)), scope="row")
+        body.append(element("tr", name, *map(_cell, cells)))
+    return sorting_table(columns, body, caption)
+
+
+def _ends(interval: Interval, signed: bool) -> list[str]:
+    return [
+        "N/A" if math.isinf(x) or math.isnan(x) else shown(x, signed=signed)
+        for x in (interval.value, interval.low, interval.high)
+    ]
+
+
+def _of_classes(shifts: ClassShifts) -> str:
+    said = "Calibrated classes have a ratio of 1 and a shift of 0; each interval holds by itself."
+    if math.isnan(shifts.p_shift):
+        return f"{said} There are none: rows depend on each other."
+    chance = p_value(shifts.p_shift)
+    return f"{said} If every class happened as often as predicted, counts so far off would have a p-value of {chance}."
+
+
 def _numbers(names: Sequence[str], s: Summary, predicted: float, observed: float, share: float) -> list[str]:
     texts = {
         "rows": grouped(s.n),
@@ -158,8 +188,12 @@ def tables_section(findings: Findings) -> Markup | None:
         if len(found) > _GROUPS:
             left = f"{grouped(len(found) - _GROUPS)} of {grouped(len(found))} groups are left out"
             parts.append(element("p", f"{left}, none of them with a larger ECD than those shown.", class_="note"))
+    shifts = findings.evaluation.class_shifts
+    if shifts is not None and not findings.evaluation.summary.n_impossible:
+        parts.append(_class_table(shifts, "Classes"))
+        parts.append(element("p", _of_classes(shifts), class_="note"))
     if not parts:
         return None
-    said = "The bounds “at least” and “at most” hold for all rows of a table together. "
+    said = "The bounds “at least” and “at most” of bins and groups hold for all rows of a table together. "
     said += f"{FOR_READING} " if findings.bins is not None else ""
     return section("tables", "The tables", element("p", said, PRESS, class_="lead"), *parts)

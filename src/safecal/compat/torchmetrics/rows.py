@@ -28,6 +28,7 @@ class Gaps(NamedTuple):
     gaps: Any  # of log-probability below the likeliest class, (n, K); infinite for that class itself
     surprised: Any  # whether the outcome was less likely than another, (n,)
     top: Any  # the likeliest class, (n,)
+    happened: Any  # the class that happened, (n,)
 
 
 class Columns(NamedTuple):
@@ -94,7 +95,7 @@ def class_probabilities(values: Any, y: Any) -> Columns:
     return Columns(
         torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
         confidence, correct, confidence, correct, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
-        _more(gaps, top, correct, -z_y, log_top),
+        _more(gaps, top, y, -z_y, log_top),
     )  # fmt: skip
 
 
@@ -107,14 +108,14 @@ def class_logits(values: Any, y: Any) -> Columns:
     correct = top == y
     brier = brier / 2.0 if z.shape[-1] == 2 else brier
     certain = (z.amin(-1) - largest).isneginf()
-    more = _more(largest[:, None] - z, top, correct, surprisal, confidence.log())
+    more = _more(largest[:, None] - z, top, y, surprisal, confidence.log())
     return Columns(excess, varentropy, third, entropy, confidence, correct, confidence, correct, brier, certain, more)
 
 
-def _more(gaps: Any, top: Any, correct: Any, surprisal: Any, log_top: Any) -> Gaps:
+def _more(gaps: Any, top: Any, y: Any, surprisal: Any, log_top: Any) -> Gaps:
     # An outcome as likely as the most likely one is no surprise.
-    surprised = ~correct & (surprisal > -log_top * (1.0 + 1e-9))
-    return Gaps(gaps.scatter(-1, top[:, None], float("inf")), surprised, top)
+    surprised = (top != y) & (surprisal > -log_top * (1.0 + 1e-9))
+    return Gaps(gaps.scatter(-1, top[:, None], float("inf")), surprised, top, y)
 
 
 FORMS: dict[tuple[str, bool], Callable[[Any, Any], Columns]] = {

@@ -10,6 +10,7 @@ from scipy import special
 
 from ..._checks.message import fail, show
 from ..._sums.cells import Cells
+from ..._sums.classes import ClassSums
 from ..._types import FloatArray
 from ...bins import Bins
 from ...engines.torch.tensors import load_torch
@@ -251,6 +252,7 @@ class Calibration(Metric):  # type: ignore[misc]
             ordered=ordered(states),
             top=Cells(states["top"]) if "top" in states else None,
             n_certain=certain(states["sums"]),
+            class_sums=ClassSums(states["by_class"][None]) if "by_class" in states else None,
         )
 
     def evaluation(self, **limits: Unpack[LimitOptions]) -> Evaluation:

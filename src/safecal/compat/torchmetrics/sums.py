@@ -8,6 +8,7 @@ from ..._kernels.cells import CELLS, CENTRES, LOWEST
 from ..._kernels.nodes import NODES
 from ..._kernels.order import BY_CLASS, CONFIDENCE_STEPS, CONFIDENCES, HAIR
 from ..._sums.cells import Cells
+from ..._sums.classes import MOST
 from ..._sums.nodes import Nodes
 from ..._types import FloatArray
 from ...engines.torch.tensors import block_rows, load_torch
@@ -70,6 +71,8 @@ def shapes(family: str, bins: int, classes: int) -> dict[str, tuple[int, ...]]:
         return by_bin | {"cells": (CELLS, 2, 2, 4)}
     cells = CONFIDENCES * (classes if classes <= BY_CLASS else 1)
     ordered = {"ordered": (cells, len(NAMES)), "top": (CELLS, 2, 2, 4)}
+    if classes <= MOST:
+        ordered["by_class"] = (classes, classes + 3)
     return by_bin | {"nodes": (len(NODES), 4), "surprises": (), "spread": (SPREAD_CELLS, 2)} | ordered
 
 
@@ -93,6 +96,8 @@ def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
     if isinstance(columns.more, Odds):
         inside = counted & ~columns.certain
         return found | {"cells": _odds_cells(columns.more, inside, ~columns.correct, rulers.centres)}
+    if columns.more.gaps.shape[1] <= MOST:
+        found["by_class"] = _class_sums(columns, columns.more, counted)
     return found | {
         "nodes": _node_sums(columns.more, possible),
         "surprises": (columns.more.surprised & possible).sum(dtype=torch.float64),
@@ -120,6 +125,18 @@ def _top_cells(columns: Columns, counted: Any, centres: Any) -> Any:
     inside = counted & log_odds.isfinite()
     wrong = positive != columns.correct
     return _odds_cells(Odds(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
+
+
+def _class_sums(columns: Columns, more: Gaps, counted: Any) -> Any:
+    """Sum probabilities of classes and their products, as `ClassSums` does."""
+    torch = load_torch()
+    gaps = more.gaps.scatter(-1, more.top[:, None], 0.0)
+    log_p = columns.confidence.log()[:, None] - gaps.clamp(max=_FAR)
+    p = torch.where(counted[:, None], log_p.exp(), 0.0)
+    plogp = torch.where(p > 0.0, p * (log_p + columns.entropy[:, None]), 0.0)
+    seen = (more.happened[:, None] == torch.arange(p.shape[1], device=p.device)) & counted[:, None]
+    parts = [p.T @ p, plogp.sum(0)[:, None], p.sum(0)[:, None], seen.sum(0, dtype=torch.float64)[:, None]]
+    return torch.cat(parts, dim=1)
 
 
 def _node_sums(more: Gaps, possible: Any) -> Any:

@@ -1,0 +1,93 @@
+"""How often each class was predicted and happened, and products of the predictions. They merge with ``+``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from .. import documents
+from .._types import FloatArray, IndexArray
+
+__all__ = ["MOST", "ClassSums"]
+
+MOST = 32  # classes that are summed by pairs: more would cost more than all other sums together
+_OTHERS = 3  # columns beside the products
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ClassSums:
+    """Sums over rows of K classes with probabilities ``p``: what a bias for each class needs.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (1, K, K + 3), or (2, K, K + 3) with weights
+        For each class the sums of ``w`` times its probability times that of each class, times ``p (log p + entropy)``,
+        times its probability, and times whether it happened; with weights, the same with ``w**2``.
+    """
+
+    sums: FloatArray
+
+    @classmethod
+    def of(cls, p: FloatArray, log_p: FloatArray, entropy: FloatArray, y: IndexArray, w: FloatArray | None) -> Self:
+        """Sum rows: probabilities and their logarithms, (n, K), where those of probability 0 may be anything finite."""
+        classes = p.shape[1]
+        found = np.empty((1 if w is None else 2, classes, classes + _OTHERS))
+        plogp = p * log_p
+        for power, part in enumerate(found, 1):
+            v = None if w is None else w**power
+            weighted = p if v is None else p * v[:, None]
+            part[:, :classes] = weighted.T @ p
+            part[:, classes] = (np.ones(len(p)) if v is None else v) @ plogp + entropy @ weighted
+            part[:, classes + 1] = np.ones(len(p)) @ weighted
+            part[:, classes + 2] = np.bincount(y, weights=v, minlength=classes)
+        return cls(found)
+
+    def __add__(self, other: object) -> Self:
+        return type(self)(self.sums + other.sums) if isinstance(other, ClassSums) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClassSums) and np.array_equal(self.sums, other.sums)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ClassSums({self.sums.shape[1]} classes)"
+
+    @property
+    def observed(self) -> FloatArray:
+        """How often each class happened, by weight."""
+        return np.asarray(self.sums[0, :, -1])
+
+    @property
+    def predicted(self) -> FloatArray:
+        """The sum of the probabilities of each class, by weight."""
+        return np.asarray(self.sums[0, :, -2])
+
+    @property
+    def products(self) -> FloatArray:
+        """Sums of products of the probabilities of two classes, (M, K, K): by weight, then by squared weight."""
+        return np.asarray(self.sums[:, :, :-_OTHERS])
+
+    @property
+    def cross(self) -> FloatArray:
+        """How each class goes together with minus the excess, (M, K)."""
+        return np.asarray(self.sums[:, :, -_OTHERS])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        return documents.document("class_sums", {"sums": self.sums.tolist()})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        row = documents.list_of(documents.numbers, 2 + _OTHERS, MOST + _OTHERS)
+        found = documents.read(
+            "class_sums", document, {"sums": documents.list_of(documents.list_of(row, 2, MOST), 1, 2)}
+        )
+        sizes = {(len(part), len(row)) for part in found["sums"] for row in part}
+        classes, columns = next(iter(sizes))
+        if len(sizes) > 1 or columns != classes + _OTHERS:
+            documents.refuse(f"must have {classes} classes, each with {classes + _OTHERS} sums")
+        return cls(np.array(found["sums"], dtype=np.float64))

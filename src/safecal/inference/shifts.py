@@ -1,0 +1,299 @@
+"""A shift for each class: how often it happens beside how often it is predicted, and what bias would mend it.
+
+With biases ``b`` and an inverse temperature ``beta``, the model ``p_k^beta exp(b_k)``, normalised, is the one that was
+given at ``b = 0`` and ``beta = 1``. There its score is observed minus predicted for each class, and minus the excess;
+sums tell both, and their covariance, exactly: so the score tests are those of the rows. The biases are one step from
+calibration, in the logarithm of the counts: where predictions are alike that step is the fit itself.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+from scipy import special
+
+from .. import documents
+from .._types import FloatArray
+from ..tally import Tally
+from .results import Interval
+
+__all__ = ["ClassShift", "ClassShifts", "gain_by_shifts"]
+
+_ENOUGH = 5.0  # spread of a count, in rows: classes of which less is expected are taken together
+_DEPENDENT = "none: rows depend on each other"
+_RARE = "none: predicted too rarely"
+_ONE_STEP = "one step from calibration"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClassShift:
+    """One class: how often it was predicted, how often it happened.
+
+    Attributes
+    ----------
+    name : str
+        What the class is called, or the number of its column.
+    predicted, observed : float
+        The sum of its probabilities, and how often it happened, by weight.
+    ratio : Interval
+        Observed over predicted, with an exact interval; 1 is right.
+    shift : Interval
+        What must be added to its logit, relative to the average class, with the temperature left as it is; 0 is right.
+        One step from calibration: near a shift of 1 it is right to a few percent where the temperature is.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> y_prob = [[0.5, 0.3, 0.2]] * 100
+    >>> found = safecal.evaluate([0] * 30 + [1] * 30 + [2] * 40, y_prob).class_shifts
+    >>> last = found.classes[2]
+    >>> last.predicted, last.observed, round(last.ratio.value, 2)
+    (20.0, 40.0, 2.0)
+    """
+
+    name: str
+    predicted: float
+    observed: float
+    ratio: Interval
+    shift: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        counts = {name: documents.number(getattr(self, name)) for name in ("predicted", "observed")}
+        found = {name: getattr(self, name).to_dict() for name in ("ratio", "shift")}
+        return documents.document("class_shift", {"name": self.name, **counts, **found})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        number = documents.between(0.0)
+        fields = {"name": documents.text, "predicted": number, "observed": number}
+        intervals = {"ratio": Interval.from_dict, "shift": Interval.from_dict}
+        return cls(**documents.read("class_shift", document, fields | intervals))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClassShifts:
+    """Which classes happen more often than predicted, and which more rarely, with tests of calibration.
+
+    Attributes
+    ----------
+    classes : tuple of ClassShift
+        In the order of the columns.
+    p_shift, p_slope, p_both : float
+        p-values of the score tests that the model is calibrated: against a bias for each class, against a temperature,
+        and against both together. Classes that are hardly ever predicted are taken as one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, (5000, 3))
+    >>> chance = np.exp(z + [0.0, 0.0, 0.8])  # the last class happens more often than predicted
+    >>> y = (rng.random((5000, 1)) > np.cumsum(chance / chance.sum(1, keepdims=True), 1)).sum(1)
+    >>> found = safecal.evaluate(y, logits=z).class_shifts
+    >>> [round(each.ratio.value, 2) for each in found.classes], found.p_shift < 1e-6
+    ([0.83, 0.83, 1.32], True)
+    >>> round(found.classes[2].shift.value - found.classes[0].shift.value, 1)
+    0.8
+    """
+
+    classes: tuple[ClassShift, ...]
+    p_shift: float
+    p_slope: float
+    p_both: float
+
+    @classmethod
+    @np.errstate(all="ignore")
+    def of(cls, tally: Tally, level: float = 0.95) -> Self | None:
+        """Read the shifts off a tally.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums.
+        level : float, default 0.95
+            Level of the intervals.
+
+        Returns
+        -------
+        ClassShifts or None
+            None for anything but 2 to 32 classes with a column each.
+        """
+        if tally.class_sums is None:
+            return None
+        sums, s = tally.class_sums, tally.summary
+        names = tally.class_names or tuple(map(str, range(len(sums.observed))))
+        clustered = tally.clusters is not None
+        counts = _Counts.of(tally)
+        shifts = counts.shifts(level, clustered)
+        rows = s.n if not tally.weighted else (s.weight - s.weight_impossible) ** 2 / s.weight2 if s.weight2 else 0.0
+        found = [
+            ClassShift(name, float(said), float(seen), _ratio(said, seen, s.weight, rows, level, clustered), shift)
+            for name, said, seen, shift in zip(names, sums.predicted, sums.observed, shifts, strict=True)
+        ]
+        return cls(tuple(found), *(counts.tests() if not clustered else (math.nan,) * 3))
+
+    @property
+    def farthest(self) -> ClassShift | None:
+        """The class whose ratio is shown to be farthest from 1; None where the test of all classes shows nothing."""
+        if not self.p_shift < 1.0 - self.classes[0].ratio.level:
+            return None
+        far = {each.name: _beyond(each.ratio) for each in self.classes}
+        worst = max(self.classes, key=lambda each: far[each.name])
+        return worst if far[worst.name] > 0.0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        tests = {name: documents.number(getattr(self, name)) for name in ("p_shift", "p_slope", "p_both")}
+        return documents.document("class_shifts", {"classes": [each.to_dict() for each in self.classes], **tests})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        chance = documents.optional(documents.between(0.0, 1.0))
+        tests = dict.fromkeys(("p_shift", "p_slope", "p_both"), chance)
+        found = documents.read("class_shifts", document, {"classes": documents.list_of(ClassShift.from_dict), **tests})
+        return cls(tuple(found["classes"]), *(math.nan if found[k] is None else found[k] for k in tests))
+
+
+@np.errstate(all="ignore")
+def gain_by_shifts(tally: Tally) -> float:
+    """Return about how much the likelihood gains by a bias for each class; 0 where sums do not tell."""
+    return 0.0 if tally.class_sums is None else _Counts.of(tally).gain
+
+
+class _Counts(NamedTuple):
+    """Classes, those that are hardly ever predicted taken as one, and what their counts do by chance."""
+
+    group: FloatArray  # (groups, classes), 0 or 1
+    observed: FloatArray
+    predicted: FloatArray
+    products: FloatArray  # (M, groups, groups)
+    cross: FloatArray  # (M, groups)
+    excess: float
+    varentropy: tuple[float, float]  # by weight, by squared weight
+    heavy: float  # the mean weight of a row, by weight
+
+    @classmethod
+    def of(cls, tally: Tally) -> Self:
+        sums, s = tally.class_sums, tally.summary
+        assert sums is not None
+        heavy = s.weight2 / (s.weight - s.weight_impossible) if tally.weighted and s.weight2 else 1.0
+        group = _grouped(sums.products[0] / heavy)
+        products = np.stack([group @ each @ group.T for each in sums.products])
+        varentropy = s.sum_varentropy, s.sum_varentropy_weight2 if tally.weighted else s.sum_varentropy
+        return cls(
+            group, group @ sums.observed, group @ sums.predicted, products, sums.cross @ group.T, s.sum_excess,
+            varentropy, heavy,
+        )  # fmt: skip
+
+    def shifts(self, level: float, clustered: bool) -> list[Interval]:
+        """Return the bias of each class: one step of Newton's method, for the logarithms of the counts."""
+        few = 0.5 * self.heavy  # so that a class that never happened has a logarithm
+        seen, said = self.observed + few, self.predicted + few
+        ratio = seen / said
+        centred = np.eye(len(ratio)) - said / said.sum()  # a constant for all classes changes nothing
+        inverse = np.linalg.pinv(_spread(self.products[0]), rcond=1e-10, hermitian=True)
+        step = centred @ inverse @ (said[:, None] * centred)
+        shift = step @ np.log(ratio)
+        # Counts vary as they do at the shifts that were found: there products of two classes grow by both ratios.
+        there = _spread(self.products[-1] * np.outer(ratio, ratio)) / np.outer(seen, seen)
+        error = np.sqrt(np.maximum(np.diag(step @ there @ step.T), 0.0))
+        reach = -float(special.ndtri(0.5 * (1.0 - level))) * error
+        single = self.group.sum(axis=1) == 1.0
+        out = []
+        for own in self.group.T.argmax(axis=1):
+            if not single[own] or len(ratio) < 2:
+                out.append(Interval(math.nan, -math.inf, math.inf, level, _RARE))
+                continue
+            value, far = float(shift[own]), math.inf if clustered else float(reach[own])
+            out.append(Interval(value, value - far, value + far, level, _DEPENDENT if clustered else _ONE_STEP))
+        return out
+
+    @property
+    def gain(self) -> float:
+        """Return about how much the likelihood gains by the biases."""
+        total, freedom = _squared(self.observed - self.predicted, _spread(self.products[-1]))
+        return 0.5 * max(total - freedom, 0.0)
+
+    def tests(self) -> tuple[float, float, float]:
+        """Return p-values of the score tests: of the biases, of the temperature, and of both."""
+        last = self.products[-1]
+        spread = _spread(last)
+        score = np.append(self.observed - self.predicted, -self.excess)
+        whole = np.zeros((len(score), len(score)))
+        whole[:-1, :-1], whole[-1, -1] = spread, self.varentropy[1]
+        whole[-1, :-1] = whole[:-1, -1] = self.cross[-1]
+        return (
+            _chance(score[:-1], spread),
+            _chance(score[-1:], whole[-1:, -1:]),
+            _chance(score, whole),
+        )
+
+
+def _grouped(products: FloatArray) -> FloatArray:
+    """Number the groups of classes: each by itself, but those whose counts hardly vary together."""
+    spread = np.diag(_spread(products))
+    kept = np.flatnonzero(spread >= _ENOUGH)
+    rest = np.setdiff1d(np.arange(len(spread)), kept)
+    if len(rest) and len(kept):
+        rows = np.zeros((1, len(spread)))
+        rows[0, rest] = 1.0
+        if float(rows[0] @ _spread(products) @ rows[0]) < _ENOUGH:  # still too few: with the least of the others
+            least = kept[int(np.argmin(spread[kept]))]
+            kept, rest = kept[kept != least], np.append(rest, least)
+    found = np.zeros((len(kept) + bool(len(rest)), len(spread)))
+    found[np.arange(len(kept)), kept] = 1.0
+    found[-1, rest] = 1.0 if len(rest) else found[-1, rest]
+    return found
+
+
+def _spread(products: FloatArray) -> FloatArray:
+    """Return the covariance of the counts of classes; its diagonal by the other classes, so that nothing cancels."""
+    found = -np.array(products)
+    np.fill_diagonal(found, 0.0)
+    np.fill_diagonal(found, -found.sum(axis=1))
+    return found
+
+
+def _chance(score: FloatArray, spread: FloatArray) -> float:
+    """Return the p-value of a score whose covariance may be singular."""
+    total, freedom = _squared(score, spread)
+    return float(special.chdtrc(float(freedom), total)) if freedom else math.nan
+
+
+def _squared(score: FloatArray, spread: FloatArray) -> tuple[float, int]:
+    """Return a score in units of its spread, squared, and in how many directions it can vary."""
+    if not np.isfinite(spread).all():
+        return math.nan, 0
+    values, vectors = np.linalg.eigh(spread)
+    kept = values > 1e-9 * max(float(values[-1]), 1e-300)
+    along = vectors[:, kept].T @ score
+    return float((along**2 / values[kept]).sum()), int(kept.sum())
+
+
+def _ratio(said: float, seen: float, weight: float, rows: float, level: float, clustered: bool) -> Interval:
+    """Return observed over predicted, by Clopper and Pearson: rows of unlike probabilities vary less."""
+    if not said > 0.0:
+        return Interval(math.inf if seen > 0.0 else math.nan, -math.inf, math.inf, level, "none: never predicted")
+    value = float(seen / said)
+    if clustered or not rows > 0.0:
+        return Interval(value, -math.inf, math.inf, level, _DEPENDENT)
+    alpha, count = 0.5 * (1.0 - level), float(seen / weight * rows)
+    low = float(special.betaincinv(count, rows - count + 1.0, alpha)) if count > 0.0 else 0.0
+    high = float(special.betaincinv(count + 1.0, rows - count, 1.0 - alpha)) if count < rows else 1.0
+    scale = weight / float(said)
+    return Interval(value, min(scale * low, value), max(scale * high, value), level, "binomial")
+
+
+def _beyond(ratio: Interval) -> float:
+    """Return how far a ratio is shown to be from 1, in its logarithm."""
+    if ratio.low > 1.0:
+        return math.log(ratio.low)
+    return -math.log(ratio.high) if 0.0 < ratio.high < 1.0 else 0.0
