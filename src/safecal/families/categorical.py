@@ -37,6 +37,7 @@ from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spec
 __all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
 
 _FAR = 1e4  # nats
+_SMALL = 1 << 15  # elements of arrays that malloc need not map anew each time
 _ELEMENTS = 1 << 18  # of the (rows, classes) working arrays: large enough for NumPy, small enough for a cache
 
 
@@ -177,8 +178,9 @@ class Categorical(Predictions):
         assert scored.surprisal is not None
         assert scored.entropy is not None
         parts = []
-        for start in range(rows.start, rows.stop, self._chunk):
-            some = slice(start, min(start + self._chunk, rows.stop))
+        step = max(1, _SMALL // self.classes)
+        for start in range(rows.start, rows.stop, step):
+            some = slice(start, min(start + step, rows.stop))
             here = slice(some.start - rows.start, some.stop - rows.start)
             p, log_p = self._with_logarithms(some, scored.surprisal[here])
             w = None if weight is None else weight[here]
