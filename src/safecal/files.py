@@ -7,7 +7,12 @@ from pathlib import Path
 
 from .errors import FileError
 
-__all__ = ["write_atomically"]
+__all__ = ["stamp_of", "write_atomically"]
+
+
+def stamp_of(found: os.stat_result) -> str:
+    """Return how a file looks from outside; it changes when the file does, also where its time was set back."""
+    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:

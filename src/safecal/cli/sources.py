@@ -13,7 +13,7 @@ import numpy as np
 
 from .._types import AnyArray
 from ..errors import FileError, MissingExtraError
-from ..watch.arrivals import stamp_of
+from ..files import stamp_of
 
 __all__ = ["BATCH", "Source", "open_source", "polars"]
 

@@ -1,10 +1,11 @@
 """What comes in: a batch with an id, before anyone has read it."""
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
+
+from ..files import stamp_of
 
 __all__ = ["Arrival", "digest_of", "stamp_of", "written"]
 
@@ -54,11 +55,6 @@ def written(text: str) -> str:
     'a\\\\x00\\\\udcff'
     """
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-
-
-def stamp_of(found: os.stat_result) -> str:
-    """Return how a file looks from outside; it changes when the file does, also where its time was set back."""
-    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
 
 
 def digest_of(path: Path) -> str:
