@@ -21,9 +21,8 @@ def rows(tmp_path: Path) -> Path:
     z = rng.normal(0, 2, 340)
     y = (rng.random(340) < 1 / (1 + np.exp(-z))).astype(int)
     names = ((FORMULAS + HARMLESS) * 20)[:340]
-    pl.DataFrame({"y": y, "p": 1 / (1 + np.exp(-z)), "=who": names, "gain": -z}).write_parquet(
-        tmp_path / "rows.parquet"
-    )
+    frame = pl.DataFrame({"y": y, "p": 1 / (1 + np.exp(-z)), "=who": names, "note": names[::-1], "gain": -z})
+    frame.with_columns(pl.col("note").cast(pl.Categorical)).write_parquet(tmp_path / "rows.parquet")
     return tmp_path / "rows.parquet"
 
 
@@ -34,6 +33,7 @@ def test_text_is_made_harmless_where_that_is_asked_for(rows: Path, end: str) -> 
     read = {"csv": lambda p: pl.read_csv(p, infer_schema=False), "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}
     found = read[end](out)
     wanted = [f"'{name}" for name in FORMULAS] + HARMLESS
+    assert found["note"].cast(pl.String).fill_null("").to_list()[-len(wanted) :] == wanted[::-1]
     assert found["'=who"].fill_null("").to_list()[: len(wanted)] == wanted
     assert found["gain"].cast(pl.Float64).to_list() == pytest.approx(pl.read_parquet(rows)["gain"].to_list())
 

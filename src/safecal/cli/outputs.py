@@ -125,9 +125,14 @@ def _without_formulas(frame: Any) -> Any:
     """Return a frame in which no text, and no name of a column, begins as a formula does; numbers stay as they are."""
     import polars as pl
 
-    text = pl.selectors.by_dtype(pl.String)
-    formula = text.str.contains(_FORMULA) & text.str.strip_chars().cast(pl.Float64, strict=False).is_null()
-    found = frame.with_columns(pl.when(formula).then(pl.concat_str(pl.lit("'"), text)).otherwise(text).name.keep())
+    words = (pl.String, pl.Categorical, pl.Enum)
+
+    def harmless(name: str) -> Any:
+        text = pl.col(name).cast(pl.String)  # of categories, too
+        formula = text.str.contains(_FORMULA) & text.str.strip_chars().cast(pl.Float64, strict=False).is_null()
+        return pl.when(formula).then(pl.lit("'") + text).otherwise(text).alias(name)
+
+    found = frame.with_columns([harmless(name) for name, kind in frame.schema.items() if kind in words])
     return found.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})
 
 

@@ -11,7 +11,7 @@ from ..html.findings import Findings
 from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import forest
 from ..html.markup import Markup, element, join, sentence, together, with_code
-from ..html.numbers import grouped, percent, plain
+from ..html.numbers import grouped, percent, plain, rows
 from ..html.reliability import reliability_diagram
 from ..html.temperature import TemperatureCurve, temperature_picture
 from ..table import Table

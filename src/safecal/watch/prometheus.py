@@ -287,7 +287,7 @@ class _Http(ThreadingHTTPServer):
         with self._lock:
             if len(self._open) >= _CONNECTIONS:
                 self._end(next(iter(self._open)))
-        if not self._places.acquire(blocking=False):  # those that were closed have not ended yet
+        if not self._places.acquire(timeout=2.0):  # those that were closed end in a moment
             return self.shutdown_request(request)
         with self._lock:
             self._open[request] = time.monotonic()
