@@ -328,7 +328,20 @@ class Table:
         return self.plus(other, union(self.keys, other.keys))
 
     def plus(self, other: Self, together: Together) -> Self:
-        """Add a table of which it is known where its keys are among those of both."""
+        """Add a table of which it is known where its keys are among those of both.
+
+        Parameters
+        ----------
+        other : Table
+            The other table.
+        together : tuple
+            All keys, those of this table first, and the places of the other's keys among them.
+
+        Returns
+        -------
+        Table
+            What ``+`` gives.
+        """
         if self._what() != other._what():
             raise MergeError(
                 "tables must have the same bins or the same grouping; these two do not.\n\n"
