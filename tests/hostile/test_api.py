@@ -158,7 +158,9 @@ def _checked(predictions: safecal.Predictions, found: safecal.Evaluation, w: Any
     form = "logits" if predictions.logits else "y_prob"  # type: ignore[attr-defined]
     ecd, nll = _reference(y, v, form, weight)
     if form == "y_prob" and v.ndim == 2:  # values are used as given, and rows sum to one within what was allowed
-        return bool(math.isinf(found.ecd) == mpmath.isinf(ecd)) and (math.isinf(found.ecd) or abs(found.ecd - ecd) < 0.006)
+        return bool(math.isinf(found.ecd) == mpmath.isinf(ecd)) and (
+            math.isinf(found.ecd) or abs(found.ecd - ecd) < 0.006
+        )
     scale = 0.0 if v.size == 0 else 1.0
     return _agree(found.ecd, ecd, scale) and _agree(found.nll, nll, scale) and math.isfinite(found.brier)
 
@@ -223,7 +225,12 @@ def _call(rng: np.random.Generator) -> tuple[str, Callable[[], bool]]:
 
     def others() -> bool:
         one = made(y, **given)
-        for call in (safecal.assess_reliability, safecal.calibration_test, safecal.implied_temperature, safecal.rows_needed):
+        for call in (
+            safecal.assess_reliability,
+            safecal.calibration_test,
+            safecal.implied_temperature,
+            safecal.rows_needed,
+        ):
             try:
                 repr(call(one))  # type: ignore[operator]
             except SafecalError:
@@ -257,7 +264,7 @@ def fuzz(seed: int, count: int) -> tuple[Counter[str], list[str]]:
                 faults.append(f"[{seed}, {k}] {name}: a wrong answer")
         except SafecalError:
             counts["refused"] += 1
-        except Exception as error:  # which is what is looked for
+        except Exception as error:  # noqa: BLE001 - what is looked for
             counts["tracebacks"] += 1
             faults.append(f"[{seed}, {k}] {name}: {type(error).__name__}: {error}")
     return counts, faults
