@@ -69,6 +69,7 @@ def test_input_that_another_thread_changes_meanwhile_ends_in_an_answer_or_an_err
         thread.join()
 
 
+@pytest.mark.proof
 def test_a_hundred_thousand_classes_are_as_many_as_ten() -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(0, 3, (12, 100_000)).astype(np.float32)
