@@ -114,7 +114,7 @@ def _classes(rng: np.random.Generator, n: int) -> tuple[Any, Any, str]:
     k = int(rng.choice([2, 3, 10, 200]))
     z = rng.normal(0, rng.choice([0.1, 2.0, 300.0]), (n, k))
     if rng.random() < 0.2:
-        z[rng.random(z.shape) < 0.1] = rng.choice([-np.inf, np.inf, np.nan, 1e308, -1e308, 1e9])
+        z[rng.random(z.shape) < 0.1] = rng.choice([-np.inf, np.inf, np.nan, 1e200, -1e200, 1e9])
     y: Any = rng.integers(0, k + (rng.random() < 0.1), n)
     if rng.random() < 0.5:
         return y, z, "logits"
