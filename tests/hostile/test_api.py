@@ -1,4 +1,4 @@
-"""A seeded fuzzer of inputs times entry points: an answer that is right, or one of safecal's own errors; nothing else."""
+"""A seeded fuzzer of inputs times entry points: a right answer, or one of safecal's own errors; nothing else."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ PROBABILITIES: list[Values] = [
 ODDS: list[Values] = [
     lambda r, n: r.normal(0, 2, n), lambda r, n: r.normal(0, 300, n),
     lambda r, n: r.choice([1e9, -1e9, 3.0, -2.0, 0.0, 5e-324, 1e250, -1e250], n),
-    lambda r, n: r.choice([np.inf, -np.inf, 0.5], n), lambda r, n: np.full(n, np.nan), lambda r, n: r.normal(0, 1e-300, n),
+    lambda r, n: r.choice([np.inf, -np.inf, 0.5], n), lambda r, n: np.full(n, np.nan),
+    lambda r, n: r.normal(0, 1e-300, n),
     lambda r, n: r.integers(-800, 800, n),
 ]  # fmt: skip
 OUTCOMES: list[Values] = [
@@ -74,19 +75,25 @@ OUTCOMES: list[Values] = [
     lambda r, n: r.choice([0, 1, 2], n), lambda r, n: r.choice(["a", "b"], n), lambda r, n: r.choice([0, 1, np.nan], n),
     lambda r, n: r.integers(0, 2, n).astype(">i4"), lambda r, n: r.integers(0, 2, n).astype("u8"),
     lambda r, n: _object([True, 0, 1.0, None][:n] + [1] * (n - 4)), lambda r, n: r.integers(0, 2, n).astype("M8[s]"),
-    lambda r, n: _object([(1,)] * n), lambda r, n: np.zeros(n, dtype="V2"), lambda r, n: [[0]] * n, lambda r, n: "01" * n,
+    lambda r, n: _object([(1,)] * n), lambda r, n: np.zeros(n, dtype="V2"), lambda r, n: [[0]] * n,
+    lambda r, n: "01" * n,
 ]  # fmt: skip
 WEIGHTS: list[Values] = [
     lambda r, n: None, lambda r, n: None, lambda r, n: r.random(n), lambda r, n: r.pareto(0.5, n) + 1e-9,
     lambda r, n: np.where(np.arange(n) == 0, 1e300, 1.0), lambda r, n: np.full(n, 1e-300), lambda r, n: np.zeros(n),
-    lambda r, n: np.where(np.arange(n) == 0, np.inf, 1.0), lambda r, n: (np.arange(n) % 3 == 0) * 1.0, lambda r, n: -r.random(n),
-    lambda r, n: np.where(np.arange(n) == 0, 1e75, 1e-75), lambda r, n: r.integers(0, 9, n), lambda r, n: r.random(n) < 0.5,
+    lambda r, n: np.where(np.arange(n) == 0, np.inf, 1.0), lambda r, n: (np.arange(n) % 3 == 0) * 1.0,
+    lambda r, n: -r.random(n),
+    lambda r, n: np.where(np.arange(n) == 0, 1e75, 1e-75), lambda r, n: r.integers(0, 9, n),
+    lambda r, n: r.random(n) < 0.5,
 ]  # fmt: skip
 KEYS: list[Values] = [
-    lambda r, n: None, lambda r, n: None, lambda r, n: r.integers(0, 3, n), lambda r, n: r.integers(2**53, 2**53 + 3, n),
+    lambda r, n: None, lambda r, n: None, lambda r, n: r.integers(0, 3, n),
+    lambda r, n: r.integers(2**53, 2**53 + 3, n),
     lambda r, n: _object([[None, math.nan, (1, 2), b"x", "x", 1, 1.5, True, math.inf][k % 9] for k in range(n)]),
-    lambda r, n: r.integers(0, 3, n).astype("M8[D]"), lambda r, n: r.choice(["a", "", "\0", "é"], n), lambda r, n: [[]] * n,
-    lambda r, n: {"a": r.integers(0, 2, n), "b": r.choice(["x", "y"], n)}, lambda r, n: np.arange(n), lambda r, n: np.zeros(n),
+    lambda r, n: r.integers(0, 3, n).astype("M8[D]"), lambda r, n: r.choice(["a", "", "\0", "é"], n),
+    lambda r, n: [[]] * n,
+    lambda r, n: {"a": r.integers(0, 2, n), "b": r.choice(["x", "y"], n)}, lambda r, n: np.arange(n),
+    lambda r, n: np.zeros(n),
     lambda r, n: _object([[1]] * n), lambda r, n: _object([{}] * n),
 ]  # fmt: skip
 
@@ -107,7 +114,7 @@ def _classes(rng: np.random.Generator, n: int) -> tuple[Any, Any, str]:
     k = int(rng.choice([2, 3, 10, 200]))
     z = rng.normal(0, rng.choice([0.1, 2.0, 300.0]), (n, k))
     if rng.random() < 0.2:
-        z[rng.random(z.shape) < 0.1] = rng.choice([-np.inf, np.inf, np.nan, 1e308, -1e308, 1e9])
+        z[rng.random(z.shape) < 0.1] = rng.choice([-np.inf, np.inf, np.nan, 1e200, -1e200, 1e9])
     y: Any = rng.integers(0, k + (rng.random() < 0.1), n)
     if rng.random() < 0.5:
         return y, z, "logits"
@@ -264,7 +271,7 @@ def fuzz(seed: int, count: int) -> tuple[Counter[str], list[str]]:
                 faults.append(f"[{seed}, {k}] {name}: a wrong answer")
         except SafecalError:
             counts["refused"] += 1
-        except Exception as error:  # which is what is looked for
+        except Exception as error:  # noqa: BLE001 - what is looked for
             counts["tracebacks"] += 1
             faults.append(f"[{seed}, {k}] {name}: {type(error).__name__}: {error}")
     return counts, faults
@@ -279,9 +286,9 @@ def _report(counts: Counter[str], faults: list[str], capsys: pytest.CaptureFixtu
 
 
 def test_a_few_strange_calls_are_answered_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    _report(*fuzz(0, 150), capsys)
+    _report(*fuzz(0, 60), capsys)
 
 
 @pytest.mark.proof
 def test_strange_calls_are_answered_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    _report(*fuzz(1, 2500), capsys)
+    _report(*fuzz(1, 1200), capsys)

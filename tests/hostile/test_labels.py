@@ -201,3 +201,9 @@ def test_a_signalling_nan_is_missing() -> None:
     with pytest.raises(MissingValueError):
         safecal.bernoulli([Decimal("sNaN"), Decimal(1)] * 2, P)
     assert None in safecal.evaluate([0, 1, 0, 1], P, by=[Decimal("sNaN"), 1, 2, 3]).groups.keys
+
+
+def test_a_negative_zero_is_a_probability_of_zero() -> None:
+    for y in (0, 1):
+        assert safecal.evaluate([y, 1], [-0.0, 0.5]).ecd == safecal.evaluate([y, 1], [0.0, 0.5]).ecd
+        assert safecal.ecd([y], [-0.0]) == (np.inf if y else 0.0)

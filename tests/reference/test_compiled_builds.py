@@ -116,7 +116,8 @@ for logits in (0, 1):
         kernel.binary_sums(2, 1, 8, logits, 0, values, y, None, None, None, sums, np.zeros((450, 2, 2, 4)))
     for edges in (np.array([0.0, 0.5, 1.0]), np.array([0.5, 0.5, 0.5]), np.array([1.0, 0.5, 0.0]), payload[[0, 0, 1]]):
         kernel.binary_sums(2, 2, 8, logits, 0, np.array([0.2, 0.7]), y, None, edges, None, np.zeros((2, 13)), None)
-kernel.binary_sums(2, 1, 8, 0, 0, np.array([0.2, 0.7]), np.array([2, 255], dtype=np.uint8), None, None, None, sums, None)
+true = np.array([2, 255], dtype=np.uint8)
+kernel.binary_sums(2, 1, 8, 0, 0, np.array([0.2, 0.7]), true, None, None, None, sums, None)
 assert sums[0, 10] == 2
 try:
     kernel.binary_sums(2, 1, 8, 0, 0, np.zeros(3), y, None, None, None, sums, None)

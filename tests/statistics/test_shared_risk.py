@@ -34,7 +34,7 @@ def test_shards_and_what_they_are_merged_into_keep_alpha() -> None:
     assert each > 2.0 * shared
 
 
-def _over_confident_group(shared: bool, rng: np.random.Generator, groups: int = 10, n: int = 200) -> bool:
+def _over_confident_group(shared: bool, rng: np.random.Generator, groups: int = 10, n: int = 100) -> bool:
     z = rng.normal(0.0, 2.0, groups * n)
     y = rng.random(groups * n) < special.expit(z)
     fitted = SafeTemperature(ALPHA, shared=shared).fit(y, logits=2.0 * z, groups=np.arange(groups * n) % groups)
@@ -44,7 +44,7 @@ def _over_confident_group(shared: bool, rng: np.random.Generator, groups: int = 
 
 @pytest.mark.proof
 def test_of_ten_groups_that_share_alpha_none_is_over_confident() -> None:
-    repeats = 60
+    repeats = 30
     rng = np.random.default_rng(2)
     shared, each = (sum(_over_confident_group(s, rng) for _ in range(repeats)) / repeats for s in (True, False))
     assert shared <= ALPHA + error(ALPHA, repeats)

@@ -73,7 +73,7 @@ INLINE Seen fill(const void *values, int single, int logits, int by, Bins bins, 
             least = given < other ? given : other;
             bad |= least >= TINY ? 0 : 1;
         }
-        m[i] = from_bits(to_bits(least) | (positive << 62));
+        m[i] = from_bits((to_bits(least) & MAGNITUDE) | (positive << 62)); /* -0.0 is no mark */
         if (by == NO_BINS)
             continue;
         value = by == BY_CONFIDENCE ? 1.0 - least : !logits ? given : positive ? 1.0 - least : least;
