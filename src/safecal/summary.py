@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import Any, Self
 
 import numpy as np
 
 from . import documents
 from ._kernels.sums import Runs, column_sums, counts
 from ._types import FloatArray, IndexArray
-from .errors import MergeError, UnavailableError
+from .errors import MergeError
 from .scored import Scored
-
-if TYPE_CHECKING:
-    from .groups import GroupVerdict
-    from .inference.results import Interval
 
 __all__ = [
     "COLUMN",
     "OPTIONAL",
-    "KeySummary",
     "Summary",
     "added_up",
     "as_sums",
@@ -198,82 +193,6 @@ class Summary:
         content = documents.body("summary", document, _NAMES)
         values: dict[str, Any] = {name: float(x) if isinstance(x := content[name], str) else x for name in _NAMES}
         return cls(**values)
-
-
-@final
-class KeySummary(Summary):
-    """The sums of one key of a table: a `Summary`. For a group of an evaluation it knows its verdict, too.
-
-    Attributes
-    ----------
-    verdict : GroupVerdict
-        Whether the model is safe in the group, by bounds that hold together with those of all other groups.
-    interval : Interval
-        ECD of the group, with those bounds.
-    temperature : Interval
-        The temperature that the group asks for.
-    ratio : Interval or None
-        Mistakes made over mistakes announced; None for states and densities.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import safecal
-    >>> right = np.arange(2000) % 10 < np.where(np.arange(2000) < 1000, 9, 6)
-    >>> result = safecal.evaluate(right, np.full(2000, 0.9), by=np.repeat(["east", "west"], 1000))
-    >>> west = result.groups["west"]
-    >>> west.n, round(west.ecd, 3), west.verdict.decision, round(west.interval.low, 3)
-    (1000, 0.659, 'UNSAFE', 0.56)
-    """
-
-    __slots__ = ("_judge",)
-
-    _judge: Callable[[], GroupVerdict] | None
-
-    def __init__(self, summary: Summary, judge: Callable[[], GroupVerdict] | None = None) -> None:
-        super().__init__(*_values(summary))
-        object.__setattr__(self, "_judge", judge)
-
-    def __reduce__(self) -> tuple[type[Summary], tuple[Any, ...]]:
-        return Summary, _values(self)  # what judges it is not written down
-
-    def __eq__(self, other: object) -> bool:
-        return _values(self) == _values(other) if isinstance(other, Summary) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(_values(self))
-
-    def __repr__(self) -> str:
-        return repr(Summary(*_values(self)))
-
-    @property
-    def verdict(self) -> GroupVerdict:
-        """Whether the model is safe in the group."""
-        if self._judge is None:
-            raise UnavailableError(
-                "only a group of an evaluation has a verdict; these are sums alone.\n\n"
-                'Hint: `safecal.evaluate(..., by=column).groups["north"].verdict`.'
-            )
-        return self._judge()
-
-    @property
-    def interval(self) -> Interval:
-        """ECD of the group, with bounds that hold together with those of all other groups."""
-        return self.verdict.ecd
-
-    @property
-    def temperature(self) -> Interval:
-        """The temperature that the group asks for, with such bounds."""
-        return self.verdict.temperature
-
-    @property
-    def ratio(self) -> Interval | None:
-        """Mistakes made over mistakes announced, with such bounds; None for states and densities."""
-        return self.verdict.ratio
-
-
-def _values(summary: Summary) -> tuple[Any, ...]:
-    return tuple(getattr(summary, field.name) for field in fields(Summary))
 
 
 def different_families(name: str) -> MergeError:

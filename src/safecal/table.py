@@ -18,7 +18,6 @@ from .errors import MergeError, ShapeError, UnavailableError
 from .summary import (
     COLUMN,
     OPTIONAL,
-    KeySummary,
     Summary,
     added_up,
     as_sums,
@@ -27,7 +26,7 @@ from .summary import (
     summaries,
     written,
 )
-from .tabular import arrow_stream, frame_of, key_columns
+from .tabular import KeySummary, arrow_stream, frame_of, table_columns
 
 if TYPE_CHECKING:
     from .groups import GroupVerdict
@@ -173,18 +172,7 @@ class Table:
         return KeySummary(summary, None if judge is None else lambda: judge(key))
 
     def with_verdicts(self, judge: Callable[[Hashable], GroupVerdict]) -> Self:
-        """Return the same table, the summaries of which answer with the verdict of their group.
-
-        Parameters
-        ----------
-        judge : callable
-            Takes a key; it is asked when a verdict is looked at, each time.
-
-        Returns
-        -------
-        Table
-            Equal to this one.
-        """
+        """Return the same table, the summaries of which answer with the verdict of their group."""
         found = object.__new__(type(self))
         for name in self.__slots__:
             object.__setattr__(found, name, getattr(self, name))
@@ -388,22 +376,6 @@ class Table:
 
         return intervals_together(self.sums, level)
 
-    def _columns(self, level: float = 0.95) -> dict[str, Sequence[Any]]:
-        if self.bins is not None:
-            edges = self.bins.edges
-            found: dict[str, Sequence[Any]] = {f"{self.name}_low": edges[:-1], f"{self.name}_high": edges[1:]}
-        else:
-            found = key_columns(self.name, self.keys, self.labels)
-        found |= {"n": self.n.tolist(), "n_impossible": self.n_impossible.tolist(), "share": self.weights.tolist()}
-        if not np.isnan(self.column("sum_predicted")).any():
-            found |= {"predicted": self.predicted.tolist(), "observed": self.observed.tolist()}
-            found["esce"] = self.gaps.tolist()
-        if self.bins is None and not np.isnan(self.column("sum_entropy")).any():
-            found["nll"] = [summary.nll for summary in self.summaries]
-        intervals = self.intervals(level)
-        found |= {"ecd": self.ecd.tolist(), "ecd_low": [i.low for i in intervals]}
-        return found | {"ecd_high": [i.high for i in intervals]}
-
     def to_frame(self, library: str | None = None, *, level: float = 0.95) -> Any:
         """Return the table as a DataFrame, one row for each key.
 
@@ -429,10 +401,10 @@ class Table:
         0     a  2       0.45       0.5
         1     b  2       0.75       0.5
         """
-        return frame_of(self._columns(level), library)
+        return frame_of(table_columns(self, level), library)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return arrow_stream(self._columns(), requested_schema)
+        return arrow_stream(table_columns(self), requested_schema)
 
     def __repr__(self) -> str:
         from .display import table_text

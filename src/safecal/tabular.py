@@ -1,13 +1,24 @@
-"""Plain columns as a frame of pandas or Polars, or as a stream that every library of Arrow reads."""
+"""What a table hands out: the sums of one key, and plain columns as a frame of pandas or Polars or an Arrow stream."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import fields
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from ._checks.columns import choice
-from .errors import MissingExtraError
+from .errors import MissingExtraError, UnavailableError
+from .summary import Summary
 
-__all__ = ["LIBRARIES", "arrow_stream", "frame_of", "key_columns"]
+if TYPE_CHECKING:
+    from .groups import GroupVerdict
+    from .inference.results import Interval
+    from .table import Table
+
+__all__ = ["LIBRARIES", "KeySummary", "arrow_stream", "frame_of", "key_columns", "table_columns"]
 
 LIBRARIES = ("pandas", "polars")
 
@@ -63,3 +74,97 @@ def key_columns(name: str, keys: Sequence[Hashable], labels: Sequence[str]) -> d
 def _of_one_type(values: list[Any]) -> list[Any]:
     kinds = {type(value) for value in values if value is not None}
     return values if len(kinds) <= 1 or kinds == {int, float} else [None if v is None else str(v) for v in values]
+
+
+def table_columns(table: Table, level: float = 0.95) -> dict[str, Sequence[Any]]:
+    """Return what is known of each key of a table."""
+    if table.bins is not None:
+        edges = table.bins.edges
+        found: dict[str, Sequence[Any]] = {f"{table.name}_low": edges[:-1], f"{table.name}_high": edges[1:]}
+    else:
+        found = key_columns(table.name, table.keys, table.labels)
+    found |= {"n": table.n.tolist(), "n_impossible": table.n_impossible.tolist(), "share": table.weights.tolist()}
+    if not np.isnan(table.column("sum_predicted")).any():
+        found |= {"predicted": table.predicted.tolist(), "observed": table.observed.tolist()}
+        found["esce"] = table.gaps.tolist()
+    if table.bins is None and not np.isnan(table.column("sum_entropy")).any():
+        found["nll"] = [summary.nll for summary in table.summaries]
+    intervals = table.intervals(level)
+    found |= {"ecd": table.ecd.tolist(), "ecd_low": [i.low for i in intervals]}
+    return found | {"ecd_high": [i.high for i in intervals]}
+
+
+@final
+class KeySummary(Summary):
+    """The sums of one key of a table: a `Summary`. For a group of an evaluation it knows its verdict, too.
+
+    Attributes
+    ----------
+    verdict : GroupVerdict
+        Whether the model is safe in the group, by bounds that hold together with those of all other groups.
+    interval : Interval
+        ECD of the group, with those bounds.
+    temperature : Interval
+        The temperature that the group asks for.
+    ratio : Interval or None
+        Mistakes made over mistakes announced; None for states and densities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> right = np.arange(2000) % 10 < np.where(np.arange(2000) < 1000, 9, 6)
+    >>> result = safecal.evaluate(right, np.full(2000, 0.9), by=np.repeat(["east", "west"], 1000))
+    >>> west = result.groups["west"]
+    >>> west.n, round(west.ecd, 3), west.verdict.decision, round(west.interval.low, 3)
+    (1000, 0.659, 'UNSAFE', 0.56)
+    """
+
+    __slots__ = ("_judge",)
+
+    _judge: Callable[[], GroupVerdict] | None
+
+    def __init__(self, summary: Summary, judge: Callable[[], GroupVerdict] | None = None) -> None:
+        super().__init__(*_values(summary))
+        object.__setattr__(self, "_judge", judge)
+
+    def __reduce__(self) -> tuple[type[Summary], tuple[Any, ...]]:
+        return Summary, _values(self)  # what judges it is not written down
+
+    def __eq__(self, other: object) -> bool:
+        return _values(self) == _values(other) if isinstance(other, Summary) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(_values(self))
+
+    def __repr__(self) -> str:
+        return repr(Summary(*_values(self)))
+
+    @property
+    def verdict(self) -> GroupVerdict:
+        """Whether the model is safe in the group."""
+        if self._judge is None:
+            raise UnavailableError(
+                "only a group of an evaluation has a verdict; these are sums alone.\n\n"
+                'Hint: `safecal.evaluate(..., by=column).groups["north"].verdict`.'
+            )
+        return self._judge()
+
+    @property
+    def interval(self) -> Interval:
+        """ECD of the group, with bounds that hold together with those of all other groups."""
+        return self.verdict.ecd
+
+    @property
+    def temperature(self) -> Interval:
+        """The temperature that the group asks for, with such bounds."""
+        return self.verdict.temperature
+
+    @property
+    def ratio(self) -> Interval | None:
+        """Mistakes made over mistakes announced, with such bounds; None for states and densities."""
+        return self.verdict.ratio
+
+
+def _values(summary: Summary) -> tuple[Any, ...]:
+    return tuple(getattr(summary, field.name) for field in fields(Summary))

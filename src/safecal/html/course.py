@@ -240,10 +240,10 @@ def _add(found: Ticks, tick: tuple[float, str, int], left: float, right: float) 
     """Add a tick that lies on the axis, and so far from others that their texts do not meet."""
     at, _, letters = tick
 
-    def apart(other: float, others: int) -> bool:
+    def clear_of(other: float, others: int) -> bool:
         return abs(at - other) >= max(_APART, _LETTER * (letters + others + 1) / 2.0) * (right - left)
 
-    if left <= at <= right and all(apart(other, others) for other, _, others in found):
+    if left <= at <= right and all(clear_of(other, others) for other, _, others in found):
         found.append(tick)
 
 
