@@ -162,6 +162,9 @@ class DocumentError(SafecalError):
 class FileError(SafecalError, OSError):
     """A file is not there, is empty, is not what its name says, or cannot be written where it should be."""
 
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""  # an OSError would write its number and its file
+
 
 class UnreachableError(FileError):
     """A model or a data set could not be fetched from the Hugging Face hub.

@@ -568,6 +568,7 @@ def _aside(value: Any) -> None:
 
 
 _DERIVED: dict[str, Any] = {
+    "class_shifts": documents.optional(ClassShifts.from_dict),  # found anew, where it is asked for
     "family": documents.text,
     "n": documents.count(1),
     "metrics": documents.mapping_of(documents.numbers),

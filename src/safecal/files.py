@@ -33,6 +33,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     """
     try:
         _write(path, content)
+    except FileError:
+        raise
     except OSError as error:
         if error.filename is None:  # a full disk is told of by a number alone
             error.filename = os.fspath(path)

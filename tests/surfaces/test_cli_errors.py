@@ -208,7 +208,8 @@ def test_a_terminal_is_no_file(safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 def test_wrong_words_end_with_status_2(words: list[str], safecal: Safecal) -> None:
     said = safecal(*words)
     assert said.status == 2
-    assert said.err.startswith("usage: safecal")
+    assert said.err.startswith("safecal: ")
+    assert "Hint: " in said.err
 
 
 def test_a_folder_that_may_not_be_written_to(tmp_path: Path, safecal: Safecal) -> None:

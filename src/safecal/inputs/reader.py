@@ -17,7 +17,7 @@ from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .batch import Batch
-from .column import Column, keys, labels, numbers
+from .column import Column, keys, labels, not_numbers, numbers
 from .columns import Columns
 
 __all__ = ["Reader", "Rows", "alike", "prediction_values", "refuse_labels", "worded"]
@@ -247,8 +247,7 @@ def _beside(each: Mapping[str, Column]) -> Column:
         return found[0]
     for name, column in each.items():
         if column.values.ndim != 1:
-            hint = "a column of lists holds every class: give it alone."
-            raise fail(ShapeError, name, "must be a number", got="a list", hint=hint)
+            raise not_numbers(name, "list")
     matrix = np.empty((len(found[0].values), len(found)), dtype=np.result_type(*(c.values for c in found)))
     for k, column in enumerate(found):
         matrix[:, k] = column.values

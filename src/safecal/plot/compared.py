@@ -7,9 +7,10 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from ..comparison import Comparison, SideBySide
+from ..html.intervals import ecd_range
 from ..inference.results import Interval
 from .canvas import AFTER, BEFORE, blank_figure, heading, ink, message
-from .forest import arrow_out, linear_range
+from .ecd import arrow_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def _draw(ax: Axes, found: list[Interval], names: list[str], origin: float, colo
         message(ax, "There is nothing to draw.")
         return
     moved = [Interval(x.value - origin, x.low - origin, x.high - origin, x.level, x.method) for x in found]
-    left, right = (end + origin for end in linear_range(moved, ()))
+    left, right = (end + origin for end in ecd_range(moved, ()))
     ax.set_xlim(left, right)
     ax.set_ylim(len(found) - 0.5, -0.5)
     ax.axvline(origin, color=ink(ax), lw=1.0, zorder=1)
