@@ -109,8 +109,9 @@ def test_two_columns_have_the_shifts_of_one(form: str) -> None:
 
 
 def test_a_state_that_was_begun_with_two_columns_goes_on_with_them() -> None:
-    document = Monitor().to_dict() | {"family": "categorical"}
-    old = Monitor.from_dict(document)
+    old = Monitor()
+    old.update([0, 2], y_prob=[[0.5, 0.3, 0.2], [0.3, 0.1, 0.6]])
+    old = Monitor.from_dict(old.to_dict())
     old.update([0, 1], y_prob=[[0.5, 0.5], [0.3, 0.7]])
     assert old.directions == ("over-confident", "under-confident")
 

@@ -41,7 +41,7 @@ NAMED = {
     },  # the last two: folders where only their own files change
     "paper tracking": {"--plot"},
 }
-_OTHER = {"COL", "LABEL", "NAME", "COMMAND", "URL", "HOST", "GROUP", "CLASS"}
+_OTHER = {"CHAR", "TEXT", "COL", "LABEL", "NAME", "COMMAND", "URL", "HOST", "GROUP", "CLASS"}
 
 
 def _arguments(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, str]]:
@@ -227,8 +227,7 @@ def test_nothing_is_read_before(here: Path, safecal: Safecal, monkeypatch: pytes
     def never(*_: object, **__: object) -> None:
         raise AssertionError("opened")
 
-    for module in ("evaluate", "compare", "recalibrate"):
-        monkeypatch.setattr(f"safecal.cli.{module}.open_source", never)
+    monkeypatch.setattr("safecal.cli.table.open_source", never)
     monkeypatch.setattr("safecal.cli.watch.open_store", never)
     for line, target, _, _ in DESTROYING.values():
         if not line.startswith("paper"):

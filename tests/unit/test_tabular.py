@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import safecal
+from safecal._types import BoolArray, FloatArray
 from safecal.errors import MissingExtraError, OptionError, UnavailableError
 from safecal.monitor import Monitor
 from safecal.tabular import frame_of, key_columns
@@ -17,9 +18,14 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
-RNG = np.random.default_rng(0)
-Z = RNG.normal(0, 2, 900)
-Y = RNG.random(900) < 1 / (1 + np.exp(-Z))
+
+def _drawn() -> tuple[FloatArray, BoolArray]:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 2, 900)
+    return z, rng.random(900) < 1 / (1 + np.exp(-z))
+
+
+Z, Y = _drawn()
 SITE, YEAR = np.repeat(["north", "south", "east"], 300), np.tile([2024, 2025], 450)
 RESULT = safecal.evaluate(Y, logits=2 * Z, by={"site": SITE, "year": YEAR})
 SITES = safecal.evaluate(Y, logits=2 * Z, by={"site": SITE})
@@ -33,7 +39,7 @@ def watched() -> Monitor:
 
 
 def runs() -> safecal.Consistency:
-    x = RNG.normal(size=(200, 2))
+    x = np.random.default_rng(1).normal(size=(200, 2))
     run, step = np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20)
     return safecal.assess_consistency(safecal.gaussian(x, 0 * x, std=1.0), run=run, step=step)
 
@@ -82,8 +88,8 @@ def test_a_frame_holds_what_the_table_says() -> None:
     assert RESULT.groups[first["site"], first["year"]].n == first["n"]
 
 
-def test_states_have_no_columns_of_classes() -> None:
-    x = RNG.normal(size=50)
+def test_states_have_no_columns_of_classes(rng: np.random.Generator) -> None:
+    x = rng.normal(size=50)
     frame = safecal.gaussian(x, 0 * x, std=1.0).evaluate(by=np.arange(50) % 2).groups.to_frame("polars")
     assert frame.columns == ["group", "n", "n_impossible", "share", "nll", "ecd", "ecd_low", "ecd_high"]
 

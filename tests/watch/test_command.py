@@ -90,7 +90,7 @@ def test_limits_are_those_of_the_monitor_and_stay(here: Path, watch: Any) -> Non
     other = _once(watch, "--threshold", "0.2")
     assert other.status == 2
     assert "was begun with `--threshold 0.05`; got `--threshold 0.2`" in other.err
-    assert "`threshold` must be" in _once(watch, "--threshold", "-1", "--store", "new.sqlite").err
+    assert "`--threshold` must be a number above 0" in _once(watch, "--threshold", "-1", "--store", "new.sqlite").err
 
 
 def test_a_folder_is_taken_once(here: Path, watch: Any) -> None:

@@ -13,7 +13,7 @@ from safecal import Evaluation
 from safecal.monitor import Monitor
 from safecal.watch.history import History, Point, Raised
 from safecal.watch.page import history_page
-from safecal.watch.page.evidence import STRETCHES, thinned
+from safecal.watch.page.pictures import STRETCHES, thinned
 from safecal.watch.page.windows import MOST, slots
 
 from .histories import CASES, HOSTILE, SCRIPT, history_of, watched

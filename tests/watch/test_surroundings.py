@@ -126,7 +126,7 @@ def test_a_file_that_is_touched_and_not_changed_counts_once(here: Path, capsys: 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 def test_a_file_that_changes_while_it_is_evaluated_is_an_error(kind: str, tmp_path: Path) -> None:
-    from safecal.cli.sources import open_source
+    from safecal.inputs.sources import open_source
 
     file = put(tmp_path / f"f.{kind}", columns(np.random.default_rng(0), 300))
     source = open_source(str(file), None)
@@ -185,7 +185,7 @@ def test_a_store_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_rows_from_a_pipe_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
-    script = "import os, stat, sys; from safecal.cli.sources import open_source; s = open_source('-', None); "
+    script = "import os, stat, sys; from safecal.inputs.sources import open_source; s = open_source('-', None); "
     script += "print(oct(stat.S_IMODE(os.stat(s.path).st_mode)))"
     rows = text(columns(np.random.default_rng(0), 20))
     words = [sys.executable, "-c", f"import os; os.umask(0o022); {script}"]

@@ -29,7 +29,7 @@ def spelled_numbers(text: AnyArray) -> AnyArray | None:
         # Python reads 1_000 as a number, which nothing that writes tables means.
         if any("_" in value for value in text[:_SOME].reshape(-1).tolist()):
             return None
-        return np.asarray(text.astype(np.str_).astype(np.float64))
+        return np.asarray(text.astype(np.str_).astype(np.bytes_).astype(np.float64))  # digits of other scripts are none
     except ValueError:
         return None
 

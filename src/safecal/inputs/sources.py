@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
@@ -54,7 +55,7 @@ class Source(ABC):
     def __init__(self, name: str, columns: Sequence[str], once: bool) -> None:
         self.name = name
         self.columns = tuple(columns)
-        self.twice = {column for column in columns if columns.count(column) > 1}
+        self.twice = {column for column, count in Counter(columns).items() if count > 1}
         self.once = once  # whether it came through a pipe
 
     @abstractmethod

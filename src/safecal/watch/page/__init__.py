@@ -10,7 +10,7 @@ from ...html.numbers import ends, evidence, grouped, in_utc, moment_text, percen
 from ...inference.keyed import interval_from_sums
 from ..history import History
 from ..standing import Judged, Reading
-from .evidence import pictures_section
+from .pictures import pictures_section
 from .state import State, named, state
 from .tables import LISTED, alarm_table, group_table
 from .windows import LEVEL, Slot, slots
