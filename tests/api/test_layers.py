@@ -7,6 +7,7 @@ offers is documented.
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -402,6 +403,12 @@ def test_public_names(name: str) -> None:
         assert doc, f"`{name}` has no docstring"
         if not (inspect.isclass(value) and issubclass(value, Exception)):
             assert "\nExamples\n--------\n" in doc, f"the docstring of `{name}` has no Examples section"
+
+
+def test_contributing_names_every_room() -> None:
+    text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", text, re.MULTILINE)
+    assert {name: int(room) for room, names in rows for name in re.findall(r"`([^`]*)`", names)} == ROOMS
 
 
 def test_no_name_is_hidden_by_a_module() -> None:

@@ -66,7 +66,7 @@ def _one_by_one(
 ) -> Iterator[Cloud]:
     n, d = shape[0], shape[1] if len(shape) == 2 else 1
     for argument, value in (("cloud", cloud), (name, given)):
-        if not isinstance(value, Iterable) and value is not None:
+        if not isinstance(value, Iterable) and (value is not None or argument == "cloud"):
             raise fail(ShapeError, argument, "must be an array, or one array for each row", got=show(value))
     weights = None if given is None else iter(given)
     row = -1
