@@ -17,7 +17,8 @@ import safecal
 from safecal.errors import SafecalError
 
 STATES: list[Callable[[np.random.Generator, Any], Any]] = [
-    lambda r, shape: r.normal(0, 1, shape), lambda r, shape: r.normal(0, 1e150, shape), lambda r, shape: np.zeros(shape),
+    lambda r, shape: r.normal(0, 1, shape), lambda r, shape: r.normal(0, 1e150, shape),
+    lambda r, shape: np.zeros(shape),
     lambda r, shape: np.where(r.random(shape) < 0.1, np.nan, 1.0), lambda r, shape: np.full(shape, 1e-300),
     lambda r, shape: np.where(r.random(shape) < 0.1, np.inf, 1.0), lambda r, shape: r.integers(-3, 4, shape),
     lambda r, shape: r.normal(0, 1, shape).astype(np.float16), lambda r, shape: r.normal(0, 1, shape).astype(">f8"),
@@ -25,8 +26,10 @@ STATES: list[Callable[[np.random.Generator, Any], Any]] = [
     lambda r, shape: np.full(shape, "one"), lambda r, shape: None, lambda r, shape: 3.0, lambda r, shape: [],
 ]  # fmt: skip
 SPREADS: list[Callable[[np.random.Generator, Any], Any]] = [
-    lambda r, n: r.uniform(0.5, 2, n), lambda r, n: 1.5, lambda r, n: np.full(n, 1e-160), lambda r, n: np.full(n, 1e160),
-    lambda r, n: np.zeros(n), lambda r, n: -np.ones(n), lambda r, n: np.full(n, np.nan), lambda r, n: np.full(n, np.inf),
+    lambda r, n: r.uniform(0.5, 2, n), lambda r, n: 1.5, lambda r, n: np.full(n, 1e-160),
+    lambda r, n: np.full(n, 1e160),
+    lambda r, n: np.zeros(n), lambda r, n: -np.ones(n), lambda r, n: np.full(n, np.nan),
+    lambda r, n: np.full(n, np.inf),
     lambda r, n: np.full(n, 5e-324), lambda r, n: r.integers(1, 4, n), lambda r, n: None,
 ]  # fmt: skip
 
