@@ -120,7 +120,7 @@ def _sides(sides: SideBySide) -> Markup:
         "Intervals of one model at a time: they may overlap although the difference is shown, because what makes a row "
         "hard for both cancels only row by row."
     )
-    parts = [element("div", *pictures, class_="pictures beside"), _table("Each model by itself", heads, body)]
+    parts = [element("div", *pictures, class_="pictures"), _table("Each model by itself", heads, body)]
     return section("sides", "Side by side", *parts, element("p", note, class_="note"))
 
 
