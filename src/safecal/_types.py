@@ -1,7 +1,7 @@
-"""Names for the array types that signatures use."""
+"""Names for the types that signatures use: arrays, and options with a few choices."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,3 +18,26 @@ Rows: TypeAlias = slice | npt.NDArray[np.intp]
 # accepted; most of them declare no common type, hence Any.
 ArrayLike: TypeAlias = Any
 Labels: TypeAlias = Sequence[Any]
+
+# Options with a few choices. The checks at run time read the same names.
+Strategy: TypeAlias = Literal["uniform", "quantile"]
+BinOn: TypeAlias = Literal["probability", "confidence", "entropy"]
+Rule: TypeAlias = Literal["everywhere", "average"]
+Quantity: TypeAlias = Literal["NEES", "NIS"]
+ParticleMethod: TypeAlias = Literal["moments", "neighbours", "density"]
+TestMethod: TypeAlias = Literal["auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster"]
+
+# The side of a model. Documents hold the words without a hyphen, which are accepted, too.
+Side: TypeAlias = Literal["over-confident", "under-confident"]
+SideGiven: TypeAlias = Side | Literal["overconfident", "underconfident"]
+Alternative: TypeAlias = Side | Literal["two-sided"]
+AlternativeGiven: TypeAlias = SideGiven | Literal["two-sided"]
+TestDirection: TypeAlias = Side | Literal["neither"]
+Direction: TypeAlias = Literal[
+    "no rows",
+    "an outcome the model called impossible happened",
+    "over-confident",
+    "under-confident",
+    "no clear direction",
+]
+Decision: TypeAlias = Literal["SAFE", "UNSAFE", "UNDETERMINED"]

@@ -7,22 +7,23 @@ overall test compares the means of runs.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final, get_args
 
 import numpy as np
 from scipy import special
 
 from . import documents
 from ._checks.columns import choice, fraction
+from ._checks.options import spelled
 from ._checks.runs import expected_rows, run_column, step_column
 from ._steady import steadied, steady
-from ._types import ArrayLike, BoolArray, FloatArray
+from ._types import ArrayLike, BoolArray, FloatArray, Quantity
 from .display import Metric, evaluation_text, inference_rows, number
 from .evaluation import Evaluation
 from .families.predictions import Predictions
 from .front_door import evaluate_predictions
 from .inference.results import Interval, TestResult
-from .limits import LimitOptions
+from .options import LimitOptions
 from .summary import Summary
 from .table import Table
 from .tabular import arrow_stream, frame_of, key_columns
@@ -31,7 +32,7 @@ from .verdict import Verdict
 
 __all__ = ["Consistency", "assess_consistency"]
 
-QUANTITIES = ("NEES", "NIS")
+QUANTITIES = get_args(Quantity)
 _UNJUDGED = " are missing, and nothing above speaks of them"
 
 
@@ -277,12 +278,13 @@ def _quantile(s: Summary, probability: float) -> float:
 
 
 @steady
+@spelled(LimitOptions)
 def assess_consistency(
     predictions: Predictions,
     *,
     run: ArrayLike,
     step: ArrayLike,
-    quantity: str = "NEES",
+    quantity: Quantity = "NEES",
     expected: int | None = None,
     rng: np.random.Generator | int | None = None,
     **limits: Unpack[LimitOptions],

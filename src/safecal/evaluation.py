@@ -9,8 +9,9 @@ from typing import Any, Self, Unpack, final
 import numpy as np
 
 from . import documents
-from ._checks.columns import fraction
+from ._checks.columns import choice, fraction
 from ._checks.message import fail
+from ._checks.options import spelled
 from ._steady import steadied
 from ._types import ArrayLike
 from .display import Metric, class_rows, cox_rows, evaluation_text, inference_rows, metric_rows
@@ -27,7 +28,8 @@ from .inference.mistakes import Mistakes
 from .inference.results import Interval, TestResult
 from .inference.shifts import ClassShifts
 from .inference.tested import tally_test
-from .limits import LimitOptions, Limits
+from .limits import Limits
+from .options import LimitOptions
 from .reasons import reading
 from .reliability import Reliability, assess_reliability, reliability_of, tells_reliability
 from .summary import Summary
@@ -136,8 +138,9 @@ class Evaluation:
             few = tally.clusters is None and tally.points is None and tally.n <= _FEW
             source = generator(rng) if untold or few else None
             if untold and tally.bins is not None and tally.bins.bins is not None:
+                on = choice(tally.bins.name, "bin_on", rows.bin_choices)
                 drawn = assess_reliability(
-                    rows, bins=tally.bins.bins, bin_on=tally.bins.name, sample_weight=sample_weight, rng=source
+                    rows, bins=tally.bins.bins, bin_on=on, sample_weight=sample_weight, rng=source
                 )
             if few:
                 tested = calibration_test(rows, sample_weight=sample_weight, rng=source)
@@ -282,6 +285,7 @@ class Evaluation:
         return self.bounds.interval(fraction(level, "level"))
 
     @np.errstate(all="ignore")
+    @spelled(LimitOptions)
     def judge(self, **limits: Unpack[LimitOptions]) -> Verdict:
         """Decide by other limits, from the same sums.
 
@@ -363,12 +367,12 @@ class Evaluation:
     @property
     def ece_overconfident(self) -> float:
         """The part of ECE from bins that are over-confident."""
-        return self._reliability(lambda table: table.ece("overconfident"))
+        return self._reliability(lambda table: table.ece("over-confident"))
 
     @property
     def ece_underconfident(self) -> float:
         """The part of ECE from bins that are under-confident."""
-        return self._reliability(lambda table: table.ece("underconfident"))
+        return self._reliability(lambda table: table.ece("under-confident"))
 
     @property
     def esce(self) -> float:

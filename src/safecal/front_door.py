@@ -1,17 +1,21 @@
 """The front door: from what a caller has to everything about it."""
 
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from ._checks.message import fail
+from ._checks.options import spelled
 from ._checks.rows import same_labels
 from ._steady import steady
-from ._types import ArrayLike, Labels
+from ._types import ArrayLike, BinOn, Labels, Rule, Strategy
 from .bins import Bins
+from .errors import FormError
 from .evaluation import Evaluation
 from .families.classifier import classifier
 from .families.predictions import Predictions
-from .limits import LimitOptions, Limits
+from .limits import Limits
+from .options import LimitOptions
 from .plan import Plan
 from .tally import Tally
 
@@ -19,6 +23,7 @@ __all__ = ["evaluate", "evaluate_predictions"]
 
 
 @steady
+@spelled()
 def evaluate(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -27,8 +32,8 @@ def evaluate(
     pos_label: Any = None,
     labels: Labels | None = None,
     bins: int | Bins | None = 10,
-    bin_on: str | None = None,
-    strategy: str = "uniform",
+    bin_on: BinOn | None = None,
+    strategy: Strategy = "uniform",
     by: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -39,7 +44,7 @@ def evaluate(
     local_threshold: float = 0.2,
     min_share: float = 0.05,
     level: float = 0.95,
-    rule: str = "everywhere",
+    rule: Rule = "everywhere",
     rng: np.random.Generator | int | None = None,
 ) -> Evaluation:
     """Evaluate a classifier: is it safe, every metric, the table of bins, groups.
@@ -130,6 +135,9 @@ def evaluate(
     -----------------------------------------------------------------
     weighted sum     6     0.5500    0.5000  0.0500  -0.0500  -0.0040
     """
+    if isinstance(y_true, Predictions):
+        hint = "call `.evaluate()` on them."
+        raise fail(FormError, "y_true", "must be an array of what happened", got="predictions", hint=hint)
     predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
     return evaluate_predictions(
         predictions,
@@ -151,12 +159,13 @@ def evaluate(
 
 
 @steady
+@spelled(LimitOptions)
 def evaluate_predictions(
     predictions: Predictions,
     *,
-    bins: int | Bins | str | None = "auto",
-    bin_on: str | None = None,
-    strategy: str = "uniform",
+    bins: int | Bins | Literal["auto"] | None = "auto",
+    bin_on: BinOn | None = None,
+    strategy: Strategy = "uniform",
     by: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import documents
 from ._steady import steadied
-from ._types import BoolArray, FloatArray, IndexArray
+from ._types import BoolArray, Decision, FloatArray, IndexArray
 from .errors import TruthError
 from .inference.cluster_bounds import clustered_bounds
 from .inference.cluster_mistakes import clustered_ratios
@@ -323,7 +323,7 @@ class GroupVerdict:
     """
 
     name: str
-    decision: str
+    decision: Decision
     n: int
     place: Place | None
     ecd: Interval
@@ -354,7 +354,7 @@ def group_verdict(tally: Tally, limits: Limits, key: Hashable) -> GroupVerdict:
     places = group_places(group, judged, limits, tally)
     known = judged.hot is not None or not temperature_is_missing(tally)
     safe = bool(judged.within[0]) and not places and known and not tally.n_certain
-    decision = "UNSAFE" if places and places[0].shown else "SAFE" if safe else "UNDETERMINED"
+    decision: Decision = "UNSAFE" if places and places[0].shown else "SAFE" if safe else "UNDETERMINED"
     return GroupVerdict(
         name=_name(group, 0),
         decision=decision,

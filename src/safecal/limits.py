@@ -2,26 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypedDict, final
+from typing import Any, Self, final, get_args
 
 from . import documents
 from ._checks.columns import choice, fraction, positive
+from ._types import Rule
 
-__all__ = ["RULES", "LimitOptions", "Limits"]
+__all__ = ["RULES", "Limits"]
 
-RULES = ("everywhere", "average")
-
-
-class LimitOptions(TypedDict, total=False):
-    """The limits, as keyword arguments of every door."""
-
-    threshold: float
-    max_temperature: float
-    max_ratio: float
-    local_threshold: float
-    min_share: float
-    level: float
-    rule: str
+RULES = get_args(Rule)
 
 
 @final
@@ -61,7 +50,7 @@ class Limits:
     local_threshold: float = 0.2
     min_share: float = 0.05
     level: float = 0.95
-    rule: str = "everywhere"
+    rule: Rule = "everywhere"
 
     def __post_init__(self) -> None:
         for name in ("threshold", "max_temperature", "max_ratio", "local_threshold"):

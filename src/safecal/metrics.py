@@ -3,9 +3,10 @@
 from typing import Any
 
 from ._checks.columns import weights
+from ._checks.options import spelled
 from ._checks.rows import same_labels
 from ._steady import steady
-from ._types import ArrayLike, Labels
+from ._types import ArrayLike, BinOn, Labels, SideGiven, Strategy
 from .bins import Bins
 from .families.classifier import classifier
 from .families.gaussian import gaussian
@@ -16,6 +17,7 @@ __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]
 
 
 @steady
+@spelled()
 def ecd(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -78,6 +80,7 @@ def ecd(
 
 
 @steady
+@spelled()
 def nll(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -117,6 +120,7 @@ def nll(
 
 
 @steady
+@spelled()
 def brier(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -156,6 +160,7 @@ def brier(
 
 
 @steady
+@spelled()
 def ece(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -166,9 +171,9 @@ def ece(
     sample_weight: ArrayLike | None = None,
     clip: float | None = None,
     bins: int | Bins = 10,
-    strategy: str = "uniform",
-    bin_on: str | None = None,
-    side: str | None = None,
+    strategy: Strategy = "uniform",
+    bin_on: BinOn | None = None,
+    side: SideGiven | None = None,
 ) -> float:
     """Expected calibration error: the mean absolute gap between predicted and observed, by bin.
 
@@ -187,7 +192,7 @@ def ece(
         Bins of equal width, or of about equally many rows.
     bin_on : {"probability", "confidence", "entropy"}, optional
         What rows are binned on.
-    side : {"overconfident", "underconfident"}, optional
+    side : {"over-confident", "under-confident"}, optional
         Only the part from bins on that side; the two parts add up to the whole.
 
     Returns
@@ -205,7 +210,7 @@ def ece(
     >>> import safecal
     >>> round(safecal.ece([1, 1, 1, 1], [0.6, 0.6, 0.6, 0.6]), 12)
     0.4
-    >>> safecal.ece([1, 1, 1, 1], [0.6, 0.6, 0.6, 0.6], side="overconfident")
+    >>> safecal.ece([1, 1, 1, 1], [0.6, 0.6, 0.6, 0.6], side="over-confident")
     0.0
     """
     predictions = _predictions(y_true, y_prob, logits, pos_label, labels, clip)
@@ -213,6 +218,7 @@ def ece(
 
 
 @steady
+@spelled()
 def esce(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -223,8 +229,8 @@ def esce(
     sample_weight: ArrayLike | None = None,
     clip: float | None = None,
     bins: int | Bins = 10,
-    strategy: str = "uniform",
-    bin_on: str | None = None,
+    strategy: Strategy = "uniform",
+    bin_on: BinOn | None = None,
 ) -> float:
     """Expected signed calibration error: the mean gap, observed minus predicted.
 
@@ -258,6 +264,7 @@ def esce(
 
 
 @steady
+@spelled()
 def nees(
     x_true: ArrayLike,
     mean: ArrayLike,
@@ -317,6 +324,10 @@ def _predictions(
 
 
 def _table(
-    predictions: Predictions, bins: int | Bins, strategy: str, bin_on: str | None, sample_weight: ArrayLike | None
+    predictions: Predictions,
+    bins: int | Bins,
+    strategy: Strategy,
+    bin_on: BinOn | None,
+    sample_weight: ArrayLike | None,
 ) -> Table:
     return predictions.table(bins, strategy=strategy, bin_on=bin_on, sample_weight=sample_weight)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ._checks.columns import clusters, fraction, weights
 from ._checks.message import fail, same_rows
+from ._checks.options import spelled
 from ._checks.pairs import same_outcomes, same_rows_of_both
 from ._checks.rows import same_labels
 from ._steady import steady
@@ -41,6 +42,7 @@ def compare(a: Evaluation, b: Evaluation) -> SideBySide: ...
 
 
 @steady
+@spelled()
 def compare(
     a: Predictions | Evaluation,
     b: Predictions | Evaluation,
@@ -103,7 +105,7 @@ def compare(
         return _side_by_side(a, b, cluster, sample_weight)
     for name, value in (("a", a), ("b", b)):
         if not isinstance(value, Predictions):
-            hint = "build them with `bernoulli`, `categorical`, `gaussian` or `density`."
+            hint = "build both, as in `compare(safecal.bernoulli(y_true, p_a), safecal.bernoulli(y_true, p_b))`."
             raise fail(FormError, name, "must be predictions", got=f"a {type(value).__name__}", hint=hint)
     assert isinstance(a, Predictions)
     assert isinstance(b, Predictions)

@@ -1,8 +1,9 @@
 """How rows are binned: decided once, for every door."""
 
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Literal, Self, final
 
+from ._types import BinOn, Strategy
 from .bins import Bins
 from .families.predictions import Predictions
 from .tabulate import bins_for
@@ -24,15 +25,15 @@ class Plan:
     """
 
     bins: Bins | None = None
-    bin_on: str | None = None
+    bin_on: BinOn | None = None
 
     @classmethod
     def of(
         cls,
         predictions: Predictions,
-        bins: int | Bins | str | None = "auto",
-        bin_on: str | None = None,
-        strategy: str = "uniform",
+        bins: int | Bins | Literal["auto"] | None = "auto",
+        bin_on: BinOn | None = None,
+        strategy: Strategy = "uniform",
     ) -> Self:
         """Resolve what a caller asked for.
 
@@ -57,8 +58,8 @@ class Plan:
 
     @staticmethod
     def wanted(
-        bins: int | Bins | str | None, by_default: bool, bin_on: str | None, strategy: str
-    ) -> int | Bins | str | None:
+        bins: int | Bins | Literal["auto"] | None, by_default: bool, bin_on: BinOn | None, strategy: Strategy
+    ) -> int | Bins | Literal["auto"] | None:
         """Say what ``"auto"`` means here."""
         if not isinstance(bins, str) or bins != "auto":
             return bins

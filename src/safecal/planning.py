@@ -10,6 +10,7 @@ from scipy import special
 from . import documents
 from ._checks.columns import fraction
 from ._checks.message import fail
+from ._checks.options import spelled
 from ._steady import steadied, steady
 from ._sums.cells import Points
 from ._sums.nodes import Nodes
@@ -24,7 +25,8 @@ from .inference.nodes import NodesLaw
 from .inference.points import PointsLaw
 from .inference.skewed import Spread
 from .inference.states import StatesLaw
-from .limits import LimitOptions, Limits
+from .limits import Limits
+from .options import LimitOptions
 from .summary import COLUMN, Summary
 from .tally import Tally
 
@@ -85,6 +87,7 @@ class RowsNeeded:
 
 
 @steady
+@spelled(LimitOptions)
 def rows_needed(
     source: Predictions | Tally | Evaluation, *, power: float = 0.8, **limits: Unpack[LimitOptions]
 ) -> RowsNeeded:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
+from ._types import Decision, Direction
 from .inference.local import dimensions
 from .inference.mistakes import Mistakes
 from .inference.results import Interval
@@ -127,7 +128,7 @@ class Average:
         return f"{self.ecd.limit:.3g} nat ({self.threshold:g} for each of {self.dimensions:.3g} dimensions)"
 
 
-def average_reason(decision: str, s: Summary, average: Average, *, scaled: bool = True) -> str:
+def average_reason(decision: Decision, s: Summary, average: Average, *, scaled: bool = True) -> str:
     """Say what the averages say, with the bound that decided; ``scaled``: a temperature is what is wrong."""
     if s.weight_impossible > 0.0:
         rows = "1 outcome" if s.n_impossible == 1 else f"{s.n_impossible} outcomes"
@@ -205,7 +206,7 @@ def local_reason(average: str, reason: str, places: Sequence[Place], level: floa
     return f"{start}: {text}. {ends}"
 
 
-def reading(decision: str, average: str, side: str, reliability: Reliability, bias: float) -> str:
+def reading(decision: Decision, average: Decision, side: Direction, reliability: Reliability, bias: float) -> str:
     """Read ECE, ESCE and ECD together, as the paper does."""
     local = decision != average
     ece, most = _apart(reliability.ece, reliability.ece_quantile)

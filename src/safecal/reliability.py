@@ -10,13 +10,15 @@ from scipy import special
 
 from . import documents
 from ._checks.columns import weights
+from ._checks.options import spelled
 from ._checks.rows import same_labels
 from ._steady import steadied, steady
 from ._sums.cells import Points
-from ._types import AnyArray, ArrayLike, FloatArray, IndexArray
+from ._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
 from .bins import Bins
 from .chance import ENOUGH, Rows, Sums, ece_of_chance, null_ece
 from .errors import UnavailableError
+from .families.classifier import predictions_of
 from .families.predictions import Predictions
 from .inference.calibration import generator
 from .inference.results import TestResult
@@ -110,12 +112,18 @@ _NUMBERS = tuple(f.name for f in fields(Reliability) if f.name != "spiegelhalter
 
 
 @steady
+@spelled()
 def assess_reliability(
-    predictions: Predictions,
+    y_true: Predictions | ArrayLike,
+    y_prob: ArrayLike | None = None,
     *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
     bins: int | Bins = 10,
-    bin_on: str | None = None,
-    strategy: str = "uniform",
+    bin_on: BinOn | None = None,
+    strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Reliability:
@@ -123,8 +131,18 @@ def assess_reliability(
 
     Parameters
     ----------
-    predictions : Predictions
-        Of `bernoulli` or `categorical`.
+    y_true : array-like of shape (n,), or Predictions
+        What happened, with a prediction beside it, as in `evaluate`; or predictions of `bernoulli` or `categorical`.
+    y_prob : array-like of shape (n,) or (n, K), optional
+        Probability of the positive class, or of each of K classes; with arrays alone, as are the next four.
+    logits : array-like of shape (n,) or (n, K), optional
+        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+    pos_label : object, optional
+        The label of the positive class, for shape (n,).
+    labels : sequence of K hashables, optional
+        The names of the columns in their order, for shape (n, K).
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
     bins : int or Bins, default 10
         The bins.
     bin_on : {"probability", "confidence", "entropy"}, optional
@@ -149,12 +167,12 @@ def assess_reliability(
     Examples
     --------
     >>> import safecal
-    >>> predictions = safecal.bernoulli([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6])
-    >>> found = assess_reliability(predictions, bins=2)
+    >>> found = safecal.assess_reliability([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6], bins=2)
     >>> parts = found.reliability_term - found.generalised_resolution + found.uncertainty
     >>> round(parts, 6), round(found.brier, 6)
     (0.125, 0.125)
     """
+    predictions = predictions_of(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
     if not predictions.discrete:
         raise UnavailableError(
             f"reliability compares probabilities of classes; {predictions.family} predictions have none."

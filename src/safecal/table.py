@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final, get_args
 
 import numpy as np
 
 from . import documents
-from ._checks.columns import choice
+from ._checks.columns import one_side
 from ._checks.message import fail
 from ._steady import steadied
 from ._sums.keyed import Together, added, union
-from ._types import BoolArray, FloatArray, IndexArray
+from ._types import BoolArray, FloatArray, IndexArray, Side, SideGiven
 from .bins import Bins
 from .errors import DocumentError, MergeError, ShapeError, UnavailableError
 from .summary import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SIDES", "Table", "bin_keys"]
 
-SIDES = ("overconfident", "underconfident")
+SIDES = get_args(Side)
 _BLOCK = 4096  # summaries made at a time
 
 
@@ -277,12 +277,12 @@ class Table:
         gaps, predicted = self.gaps, self.predicted
         return gaps < 0 if self.top_label else gaps * np.sign(predicted - 0.5) < 0
 
-    def ece(self, side: str | None = None) -> float:
+    def ece(self, side: SideGiven | None = None) -> float:
         """Weighted mean of the absolute gaps of bins: 0 is best.
 
         Parameters
         ----------
-        side : {"overconfident", "underconfident"}, optional
+        side : {"over-confident", "under-confident"}, optional
             Only that part of it. The two parts add up to the whole.
 
         Returns
@@ -304,7 +304,7 @@ class Table:
         if side is None:
             return float(gaps.sum())
         over = self.overconfident()
-        return float(gaps[over if choice(side, "side", SIDES) == "overconfident" else ~over].sum())
+        return float(gaps[over if one_side(side, "side", SIDES) == "over-confident" else ~over].sum())
 
     def esce(self) -> float:
         """Weighted mean of the signed gaps: ``> 0`` when the class happens more often than predicted."""

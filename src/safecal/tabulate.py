@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, final
+from typing import NamedTuple, TypeVar, final, get_args
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ._checks.columns import choice, group_codes
 from ._checks.message import fail, show
 from ._kernels.compiled import Sums, available
 from ._kernels.sums import runs
-from ._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
+from ._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
 from .bins import Bins
 from .errors import BinsError, OptionError, UnavailableError
 from .families.predictions import Predictions
@@ -178,7 +178,9 @@ def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray
     return sweep(predictions, splits, weight)[1]
 
 
-def bins_for(predictions: Predictions, bins: int | Bins | str, bin_on: str | None, strategy: str) -> tuple[Bins, str]:
+def bins_for(
+    predictions: Predictions, bins: int | Bins | str, bin_on: BinOn | None, strategy: Strategy
+) -> tuple[Bins, BinOn]:
     """Return the bins, made from a number where need be, and what they bin on."""
     if not predictions.bin_choices:
         raise fail(OptionError, "bins", f"do not exist for {predictions.family} predictions", hint="leave `bins` out.")
@@ -186,7 +188,7 @@ def bins_for(predictions: Predictions, bins: int | Bins | str, bin_on: str | Non
     if bin_on == "probability":
         hint = "only two classes have a positive one; leave `bin_on` out."
     on = predictions.bin_choices[0] if bin_on is None else choice(bin_on, "bin_on", predictions.bin_choices, hint=hint)
-    choice(strategy, "strategy", ("uniform", "quantile"))
+    choice(strategy, "strategy", get_args(Strategy))
     if isinstance(bins, Bins):
         return bins, on
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer):

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from ._types import ArrayLike
+from ._checks.options import spelled
+from ._types import ArrayLike, Labels
 from .errors import UnavailableError
+from .families.classifier import predictions_of
 from .families.predictions import Predictions
-from .front_door import evaluate
+from .front_door import evaluate_predictions
+from .options import EvaluateOptions
 from .scored import Scored
 from .summary import Summary, summaries, summed
 from .verdict import SAFE
@@ -17,21 +20,29 @@ from .verdict import SAFE
 __all__ = ["assert_family_laws", "assert_safe"]
 
 
-def assert_safe(y_true: ArrayLike, y_prob: ArrayLike | None = None, **options: Any) -> None:
-    """Fail unless a classifier is shown to be safe; for the tests of a model.
+@spelled(EvaluateOptions)
+def assert_safe(
+    y_true: Predictions | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> None:
+    """Fail unless a model is shown to be safe; for the tests of a model.
 
-    UNDETERMINED fails, too: what the data cannot tell is not shown. For states and densities, compare
-    ``predictions.evaluate().verdict.decision`` with ``"SAFE"``.
+    UNDETERMINED fails, too: what the data cannot tell is not shown.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        What happened.
-    y_prob : array-like of shape (n,) or (n, K)
-        Probability of the positive class, or of each of K classes; or pass ``logits=``.
+    y_true : array-like of shape (n,), or Predictions
+        What happened, with a prediction beside it; or predictions of any family.
+    y_prob, logits, pos_label, labels, clip
+        As in `safecal.evaluate`; with arrays alone.
     **options
-        As in `safecal.evaluate`: ``logits``, ``by``, ``cluster``, ``threshold``, ``max_temperature``, ``level`` and the
-        others.
+        As in `safecal.evaluate`: ``by``, ``cluster``, ``threshold``, ``max_temperature``, ``level`` and the others.
 
     Raises
     ------
@@ -55,7 +66,8 @@ def assert_safe(y_true: ArrayLike, y_prob: ArrayLike | None = None, **options: A
     AssertionError: UNSAFE: the model is over-confident: ECD is at least ...
     """
     __tracebackhide__ = True  # pytest then points at the line of the test
-    verdict = evaluate(y_true, y_prob, **options).verdict
+    predictions = predictions_of(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+    verdict = evaluate_predictions(predictions, **options).verdict
     if verdict.decision != SAFE:
         raise AssertionError(str(verdict))
 

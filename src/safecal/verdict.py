@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 
 from . import documents
 from ._steady import steadied
+from ._types import Decision, Direction
 from .certainty import certain_reason
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .errors import TruthError
@@ -26,7 +27,9 @@ from .tally import Tally
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
 
-SAFE, UNSAFE, UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
+SAFE: Final = "SAFE"
+UNSAFE: Final = "UNSAFE"
+UNDETERMINED: Final = "UNDETERMINED"
 _SAYS_NOTHING = 0.98  # of the largest possible entropy
 
 
@@ -101,8 +104,8 @@ class Verdict:
     'UNSAFE'
     """
 
-    decision: str
-    on_average: str
+    decision: Decision
+    on_average: Decision
     reason: str
     where: tuple[Place, ...]
     ecd: Interval
@@ -113,7 +116,7 @@ class Verdict:
     rows_needed: int | None
     clusters_needed: int | None
     uninformative: bool
-    direction: str
+    direction: Direction
     worst: str | None
     n_impossible: int
     bias: float
@@ -228,7 +231,7 @@ def judge(
     """Decide, by the intervals of the averages at the level of the limits, and by places."""
     summary, certain = tally.summary, tally.n_certain
     average = Average.of(tally, ecd, temperature, mistakes, limits)
-    on_average = UNSAFE if average.beyond else SAFE if average.within else UNDETERMINED
+    on_average: Decision = UNSAFE if average.beyond else SAFE if average.within else UNDETERMINED
     clustered = tally.clusters is not None
     places: tuple[Place, ...] = ()
     too_small = TooSmall()
@@ -242,7 +245,7 @@ def judge(
             sums = tally.groups.sums[judged.degree < 2]
             others = (sums[:, COLUMN["sum_excess"]].sum(), sums[:, COLUMN["sum_varentropy_weight2"]].sum())
         places = worst_first(found)
-    decision = on_average
+    decision: Decision = on_average
     if on_average != UNSAFE and places:
         decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
     says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy

@@ -38,6 +38,7 @@ ROOMS = {
     "histogram": 2,
     "families": 3,
     "bins": 3,
+    "options": 3,
     "tabular": 3,
     "table": 4,
     "tabulate": 4,
@@ -87,6 +88,8 @@ FRONT_DOOR = 7
 SAME_ROOM = {
     ("summary", "scored"),
     ("histogram", "scored"),
+    ("families", "options"),
+    ("options", "bins"),
     ("display", "inference"),
     ("display", "reliability"),
     ("reliability", "inference"),

@@ -1164,7 +1164,7 @@ CASES: list[Case] = [
         "an unknown side",
         lambda: safecal.ece(Y, P, side="both"),
         OptionError,
-        "`side` must be one of 'overconfident', 'underconfident'; got 'both'.",
+        "`side` must be one of 'over-confident', 'under-confident'; got 'both'.",
     ),
     (
         "blocks of no rows",
@@ -1214,7 +1214,7 @@ CASES: list[Case] = [
         "an alternative that is none",
         lambda: safecal.calibration_test(safecal.bernoulli(Y, P), alternative="greater"),
         OptionError,
-        "`alternative` must be one of 'overconfident', 'underconfident', 'two-sided'; got 'greater'.",
+        "`alternative` must be one of 'over-confident', 'under-confident', 'two-sided'; got 'greater'.",
     ),
     (
         "a method of testing that is none",
@@ -1230,7 +1230,7 @@ CASES: list[Case] = [
         lambda: safecal.calibration_test(safecal.bernoulli(Y, P).summary(), method="exact"),
         OptionError,
         (
-            "`predictions` must be rows, not sums, for this test; got a Summary.\n\n"
+            "`y_true` must be rows, not sums, for this test; got a Summary.\n\n"
             "Hint: pass the predictions themselves: "
             "`bernoulli(...)`, `categorical(...)`, `gaussian(...)` or `density(...)`."
         ),
@@ -1296,7 +1296,7 @@ CASES: list[Case] = [
         lambda: safecal.implied_temperature(safecal.bernoulli(Y, P).tally(), sample_weight=[1.0] * 4),
         OptionError,
         (
-            "`source` must be rows, not sums, for clusters or weights.\n\n"
+            "`y_true` must be rows, not sums, for clusters or weights.\n\n"
             "Hint: give them to the tally: `predictions.tally(cluster=..., sample_weight=...)`."
         ),
     ),

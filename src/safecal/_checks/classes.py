@@ -33,6 +33,7 @@ __all__ = [
     "outcome_column",
     "probabilities",
     "real_logits",
+    "refuse_arrays",
     "refuse_shifted",
 ]
 
@@ -52,6 +53,14 @@ def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArr
     array = as_numbers(y_prob if logits is None else logits, name)
     not_empty(array, name)
     return array, name
+
+
+def refuse_arrays(source: str, **arrays: Any) -> None:
+    """Refuse what belongs to arrays beside a source that was made from them."""
+    for name, value in arrays.items():
+        if value is not None:
+            hint = f"leave `{name}` out, or pass arrays alone."
+            raise fail(OptionError, name, "belongs to arrays", got=f"{source}, which hold theirs already", hint=hint)
 
 
 def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any = None) -> bool:

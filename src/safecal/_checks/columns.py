@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,13 @@ __all__ = [
     "fraction",
     "group_codes",
     "one_cluster",
+    "one_side",
     "positive",
     "weights",
     "whole_number",
 ]
+
+W = TypeVar("W", bound=str)
 
 _LEAST, _MOST = 1e-75, 1e75
 
@@ -143,12 +146,20 @@ def one_cluster(count: int) -> InputError:
     return fail(ShapeError, "cluster", "must name at least two clusters", got=f"{count}", hint=hint)
 
 
-def choice(value: Any, name: str, choices: Sequence[str], *, hint: str | None = None) -> str:
+def choice(value: Any, name: str, choices: Sequence[W], *, hint: str | None = None) -> W:
     """Require one of a few words."""
     if value not in choices:
         rule = f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(map(repr, choices))}"
         raise fail(OptionError, name, rule, got=show(value), hint=hint)
-    return str(value)
+    return choices[choices.index(value)]
+
+
+def one_side(value: Any, name: str, choices: Sequence[W]) -> W:
+    """Require one of a few words; "overconfident", as documents have it, is "over-confident"."""
+    return choice(_HYPHENATED.get(value, value) if isinstance(value, str) else value, name, choices)
+
+
+_HYPHENATED = {"overconfident": "over-confident", "underconfident": "under-confident"}
 
 
 def fraction(value: Any, name: str) -> float:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from ..limits import LimitOptions
+from ..options import LimitOptions
 
 __all__ = ["limit_options"]
 

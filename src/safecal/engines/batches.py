@@ -15,14 +15,17 @@ import numpy as np
 
 from .._checks.classes import FromOne
 from .._checks.message import fail
+from .._checks.options import spelled
 from .._steady import steady
+from .._types import BinOn, Strategy
 from ..bins import Bins
 from ..errors import OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..families.categorical import NAMED, Categorical
 from ..front_door import evaluate_predictions
 from ..inputs.batch import Batch, join_batches
-from ..limits import LimitOptions, Limits
+from ..limits import Limits
+from ..options import LimitOptions
 from ..plan import Plan
 from ..tally import MAX_KEYS, Tally
 from .pairs import in_pairs
@@ -36,12 +39,13 @@ MAX_VALUES = 30_000_000  # rows times classes that are held at once
 
 
 @steady
+@spelled(LimitOptions)
 def evaluate_batches(
     batches: Callable[[], Iterable[Batch]],
     *,
     bins: int | Bins | None = 10,
-    bin_on: str | None = None,
-    strategy: str = "uniform",
+    bin_on: BinOn | None = None,
+    strategy: Strategy = "uniform",
     max_rows: int = MAX_ROWS,
     once: bool = False,
     **limits: Unpack[LimitOptions],

@@ -1,23 +1,26 @@
 """The front door for dataframes: columns are named, and the engine that holds them does the work."""
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from .._checks.classes import class_shape, clip_value
 from .._checks.columns import whole_number
 from .._checks.message import fail, show
+from .._checks.options import spelled
 from .._checks.spelling import spelled_labels
 from .._checks.states import one_spread
 from .._steady import steady
+from .._types import BinOn, Strategy
 from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..inputs.column import library
 from ..inputs.columns import Columns, near_names
 from ..inputs.words import FRAME, about_columns
-from ..limits import LimitOptions, Limits
+from ..limits import Limits
+from ..options import LimitOptions
 from ..plan import Plan
 from .expressed.pipeline import express
 from .expressed.queries import collected
@@ -30,6 +33,7 @@ _NEAR = ("duckdb", "polars", "datafusion")  # engines of Ibis on this machine, w
 
 
 @steady
+@spelled(LimitOptions)
 def evaluate_frame(
     frame: Any,
     *,
@@ -42,9 +46,9 @@ def evaluate_frame(
     var: str | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
-    bins: int | Bins | str | None = "auto",
-    bin_on: str | None = None,
-    strategy: str = "uniform",
+    bins: int | Bins | Literal["auto"] | None = "auto",
+    bin_on: BinOn | None = None,
+    strategy: Strategy = "uniform",
     by: str | Sequence[str] | None = None,
     cluster: str | None = None,
     sample_weight: str | None = None,

@@ -7,7 +7,7 @@ from typing import Self, final
 import numpy as np
 
 from .._checks.message import fail
-from .._types import AnyArray
+from .._types import AnyArray, BinOn
 from ..bins import Bins
 from ..errors import OptionError
 from ..families.predictions import Predictions
@@ -24,7 +24,7 @@ CELLS = 1 << 20
 class Grid:
     """Rows in each cell of the range of what they are binned on."""
 
-    on: str
+    on: BinOn
     low: float
     high: float
     counts: AnyArray
@@ -32,7 +32,7 @@ class Grid:
     def __add__(self, other: Self) -> Self:
         return type(self)(self.on, self.low, self.high, self.counts + other.counts)
 
-    def bins(self, size: int) -> tuple[Bins, str]:
+    def bins(self, size: int) -> tuple[Bins, BinOn]:
         """Return bins of about equally many rows, right to a millionth of the range, and what they bin on."""
         below = np.cumsum(self.counts)
         wanted = below[-1] * np.arange(1, size) / size
@@ -42,11 +42,11 @@ class Grid:
         return Bins.from_edges([self.low, *inner.tolist(), self.high]), self.on
 
 
-def count(stream: Iterable[Batch], bin_on: str | None) -> Grid | None:
+def count(stream: Iterable[Batch], bin_on: BinOn | None) -> Grid | None:
     """Count the rows of all batches; None where there are none."""
     counts = np.zeros(CELLS, dtype=np.int64)
     low = high = 0.0
-    on = ""
+    on: BinOn | None = None
     for batch in stream:
         if not on:
             refuse_unbounded(batch.predictions)

@@ -11,6 +11,7 @@ from scipy import special
 from .._checks.arrays import block
 from .._checks.classes import binary_outcomes, clip_value, one_form, outcome_column, probabilities, real_logits
 from .._checks.message import fail
+from .._checks.options import spelled
 from .._checks.rows import RowLabels, row_labels
 from .._kernels import bernoulli as kernel
 from .._kernels.cells import cell_moments, cell_numbers
@@ -20,7 +21,7 @@ from .._kernels.order import coarse_odds
 from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
-from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
 from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
@@ -38,7 +39,7 @@ class Bernoulli(Predictions):
     """Checked two-class predictions."""
 
     family: ClassVar[str] = "bernoulli"
-    bin_choices: ClassVar[tuple[str, ...]] = ("probability", "confidence", "entropy")
+    bin_choices: ClassVar[tuple[BinOn, ...]] = ("probability", "confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
@@ -178,6 +179,7 @@ class Bernoulli(Predictions):
 
 
 @steady
+@spelled()
 def bernoulli(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,

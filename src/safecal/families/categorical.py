@@ -18,6 +18,7 @@ from .._checks.classes import (
     refuse_shifted,
 )
 from .._checks.message import fail
+from .._checks.options import spelled
 from .._checks.row_sums import row_sums
 from .._checks.rows import RowLabels, row_labels
 from .._kernels import categorical as kernel
@@ -28,7 +29,7 @@ from .._steady import steady
 from .._sums.classes import MOST, ClassSums
 from .._sums.dependence import Near
 from .._sums.nodes import Nodes
-from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Rows
 from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
 from ..scored import Scored
@@ -50,7 +51,7 @@ class Categorical(Predictions):
     """Checked predictions over K classes."""
 
     family: ClassVar[str] = "categorical"
-    bin_choices: ClassVar[tuple[str, ...]] = ("confidence", "entropy")
+    bin_choices: ClassVar[tuple[BinOn, ...]] = ("confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
@@ -226,6 +227,7 @@ def _joined(parts: list[kernel.Rows]) -> kernel.Rows:
 
 
 @steady
+@spelled()
 def categorical(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,

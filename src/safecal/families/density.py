@@ -15,8 +15,9 @@ from .._checks.densities import (
     outcomes,
     row_values,
 )
+from .._checks.options import spelled
 from .._steady import steady
-from .._types import AnyArray, ArrayLike, FloatArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
 from .distributions import Integral, Law, adapt
@@ -32,7 +33,7 @@ class Density(Predictions):
     """Checked predictions by densities, scored when they were made."""
 
     family: ClassVar[str] = "density"
-    bin_choices: ClassVar[tuple[str, ...]] = ("entropy",)
+    bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     excess: FloatArray
     varentropy: FloatArray
@@ -179,6 +180,7 @@ def _from_pair(
 
 
 @steady
+@spelled()
 def density(
     x_true: ArrayLike,
     dist: Any = None,

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._checks.arrays import block
 from .._checks.components import component_choice
+from .._checks.options import spelled
 from .._checks.rows import RowLabels, row_labels
 from .._checks.states import (
     covariance_factor,
@@ -21,7 +22,7 @@ from .._kernels import gaussian as kernel
 from .._kernels.order import spread_cells
 from .._steady import steady
 from .._sums.dependence import NEAR, Near
-from .._types import AnyArray, ArrayLike, FloatArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
 from ..scored import Scored
 from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
@@ -37,7 +38,7 @@ class Gaussian(Predictions):
     """Checked Gaussian state estimates."""
 
     family: ClassVar[str] = "gaussian"
-    bin_choices: ClassVar[tuple[str, ...]] = ("entropy",)
+    bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     x_true: AnyArray
     mean: AnyArray
@@ -149,6 +150,7 @@ class Gaussian(Predictions):
 
 
 @steady
+@spelled()
 def gaussian(
     x_true: ArrayLike,
     mean: ArrayLike,

@@ -16,6 +16,7 @@ from .._checks.mixtures import (
     true_shape,
     true_states,
 )
+from .._checks.options import spelled
 from .._kernels import mixture as kernel
 from .._kernels.gaussian import LOG_2PI, marginal_factor
 from .._steady import steady
@@ -28,6 +29,7 @@ _ELEMENTS = 1 << 18  # numbers drawn at once
 
 
 @steady
+@spelled()
 def gaussian_mixture(
     x_true: ArrayLike,
     weight: ArrayLike,

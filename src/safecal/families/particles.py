@@ -1,7 +1,7 @@
 """Weighted particles: matched by a Gaussian, by distances to neighbours, or weighed by a density that is known."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from .._checks.components import component_choice
 from .._checks.densities import drawn_log_density, generator, outcome_log_density, row_values
 from .._checks.message import fail
 from .._checks.mixtures import true_shape, true_states
+from .._checks.options import spelled
 from .._kernels.gaussian import wrap
 from .._steady import steady
-from .._types import ArrayLike, FloatArray, IndexArray
+from .._types import ArrayLike, FloatArray, IndexArray, ParticleMethod
 from ..errors import FormError
 from .density import Density
 from .gaussian import Gaussian
@@ -29,17 +30,18 @@ from .predictions import Predictions
 
 __all__ = ["particles"]
 
-METHODS = ("moments", "neighbours", "density")
+METHODS = get_args(ParticleMethod)
 
 
 @steady
+@spelled()
 def particles(
     x_true: ArrayLike,
     cloud: ArrayLike,
     weight: ArrayLike | None = None,
     *,
     log_weight: ArrayLike | None = None,
-    method: str | None = None,
+    method: ParticleMethod | None = None,
     log_density: Callable[[FloatArray], Any] | None = None,
     neighbours: int = 10,
     most: int = 1000,

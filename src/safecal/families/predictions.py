@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from .._checks.arrays import block
 from .._checks.columns import weights, whole_number
 from .._checks.message import fail, show
+from .._checks.options import spelled
 from .._checks.rows import RowLabels, same_labels
 from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
@@ -21,8 +22,9 @@ from .._sums.cells import Cells, WeightedCells
 from .._sums.classes import ClassSums
 from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
-from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
 from ..errors import OptionError, RangeError, UnavailableError
+from ..options import EvaluateOptions
 from ..scored import Scored
 from ..summary import Summary
 
@@ -94,7 +96,7 @@ class Predictions(ABC):
     #: Name of the argument that holds the outcomes, for messages.
     outcome: ClassVar[str] = "x_true"
     #: What rows can be binned on, the default first; empty when the family has no natural bins.
-    bin_choices: ClassVar[tuple[str, ...]] = ()
+    bin_choices: ClassVar[tuple[BinOn, ...]] = ()
     #: What uniform bins can be of in `quick_sums`.
     quick_bins: ClassVar[tuple[str, ...]] = ()
     #: Whether outcomes can be listed, so that `gaps` exists.
@@ -447,8 +449,8 @@ class Predictions(ABC):
         self,
         bins: int | Bins = 10,
         *,
-        bin_on: str | None = None,
-        strategy: str = "uniform",
+        bin_on: BinOn | None = None,
+        strategy: Strategy = "uniform",
         sample_weight: ArrayLike | None = None,
     ) -> Table:
         """Sum the rows by bin: every metric, without tests and intervals, in one fast pass.
@@ -478,13 +480,25 @@ class Predictions(ABC):
         same_labels(self.row_labels, sample_weight=sample_weight)
         return weights(sample_weight, self.n, self.outcome)
 
-    def tally(self, **options: Any) -> Tally:
+    @spelled()
+    def tally(
+        self,
+        *,
+        bins: int | Bins | Literal["auto"] | None = "auto",
+        bin_on: BinOn | None = None,
+        strategy: Strategy = "uniform",
+        by: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Tally:
         """Sum these predictions: all that an evaluation is made of, without a row.
 
         Parameters
         ----------
-        **options
-            ``bins``, ``bin_on``, ``strategy``, ``by``, ``cluster`` and ``sample_weight``, as in `safecal.evaluate`.
+        bins : int, Bins, "auto" or None, default "auto"
+            The bins of the table; ``"auto"`` is ten bins for classifiers, none for states and densities.
+        bin_on, strategy, by, cluster, sample_weight
+            As in `safecal.evaluate`.
 
         Returns
         -------
@@ -494,18 +508,20 @@ class Predictions(ABC):
         from ..plan import Plan
         from ..tally import Tally
 
-        binning = {name: options.pop(name) for name in ("bins", "bin_on", "strategy") if name in options}
-        same_labels(self.row_labels, **options)
-        return Tally.of(self, Plan.of(self, **binning), **options)
+        same_labels(self.row_labels, by=by, cluster=cluster, sample_weight=sample_weight)
+        plan = Plan.of(self, bins, bin_on, strategy)
+        return Tally.of(self, plan, sample_weight=sample_weight, by=by, cluster=cluster)
 
-    def evaluate(self, **options: Any) -> Evaluation:
+    @spelled(EvaluateOptions)
+    def evaluate(self, **options: Unpack[EvaluateOptions]) -> Evaluation:
         """Evaluate these predictions: every metric, the table of bins, groups.
 
         Parameters
         ----------
         **options
             ``bins``, ``bin_on``, ``strategy``, ``by``, ``cluster``, ``sample_weight``, ``threshold``,
-            ``max_temperature``, ``level`` and ``rng``, as in `safecal.evaluate`.
+            ``max_temperature``, ``max_ratio``, ``local_threshold``, ``min_share``, ``level``, ``rule`` and ``rng``, as
+            in `safecal.evaluate`; ``bins="auto"``, the default, is ten for classifiers, none for states and densities.
 
         Returns
         -------

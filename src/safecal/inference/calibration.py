@@ -1,14 +1,19 @@
 """Would a calibrated model have been this surprised?"""
 
 import math
+from typing import Any, cast, get_args
 
 import numpy as np
 
-from .._checks.columns import choice, one_cluster, weights
+from .._checks.classes import refuse_arrays
+from .._checks.columns import choice, one_cluster, one_side, weights
 from .._checks.message import fail
+from .._checks.options import spelled
+from .._checks.rows import same_labels
 from .._steady import steady
-from .._types import AnyArray, ArrayLike
+from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
+from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
 from ..summary import Summary
 from ..tally import Tally
@@ -24,8 +29,8 @@ from .surprises import draw_surprises, expected_surprises, observed_surprises, s
 
 __all__ = ["calibration_test", "cluster_test", "decided", "generator", "p_value", "statistic"]
 
-ALTERNATIVES = ("overconfident", "underconfident", "two-sided")
-METHODS = ("auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster")
+ALTERNATIVES = ("over-confident", "under-confident", "two-sided")
+METHODS = get_args(TestMethod)
 ENOUGH = 10.0  # expected surprises above which the law is smooth enough for a saddlepoint
 DRAWS = 19_999
 
@@ -36,11 +41,17 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
 
 
 @steady
+@spelled()
 def calibration_test(
-    predictions: Predictions | Summary,
+    y_true: Predictions | Summary | ArrayLike,
+    y_prob: ArrayLike | None = None,
     *,
-    alternative: str = "two-sided",
-    method: str = "auto",
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
+    alternative: AlternativeGiven = "two-sided",
+    method: TestMethod = "auto",
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
@@ -53,11 +64,22 @@ def calibration_test(
 
     Parameters
     ----------
-    predictions : Predictions or Summary
-        The rows; or sums alone, for which ``"pearson3"`` and ``"normal"`` are available.
-    alternative : {"two-sided", "overconfident", "underconfident"}
+    y_true : array-like of shape (n,), Predictions or Summary
+        What happened, with a prediction beside it, as in `evaluate`; or predictions of any family; or sums alone, for
+        which ``"pearson3"`` and ``"normal"`` are available.
+    y_prob : array-like of shape (n,) or (n, K), optional
+        Probability of the positive class, or of each of K classes; with arrays alone, as are the next four.
+    logits : array-like of shape (n,) or (n, K), optional
+        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+    pos_label : object, optional
+        The label of the positive class, for shape (n,).
+    labels : sequence of K hashables, optional
+        The names of the columns in their order, for shape (n, K).
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
+    alternative : {"two-sided", "over-confident", "under-confident"}
         What counts as extreme.
-    method : str, default "auto"
+    method : {"auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster"}
         ``"exact"`` lists the values of the sum; ``"saddlepoint"`` is right to the third digit when at least ten rows
         are expected to surprise; ``"montecarlo"`` draws outcomes from the model; ``"pearson3"`` and ``"normal"`` need
         the sums alone; ``"cluster"`` is a t-test on the sums of clusters. ``"auto"`` takes the first that applies of:
@@ -86,15 +108,20 @@ def calibration_test(
     >>> rng = np.random.default_rng(1)
     >>> log_odds = rng.normal(0, 2, 500)
     >>> y_true = rng.random(500) < 1 / (1 + np.exp(-log_odds))
-    >>> good = safecal.calibration_test(safecal.bernoulli(y_true, logits=log_odds))
+    >>> good = safecal.calibration_test(y_true, logits=log_odds)
     >>> bad = safecal.calibration_test(safecal.bernoulli(y_true, logits=2 * log_odds))
     >>> good.p_value > 0.05, bad.p_value < 1e-6, bad.method
     (True, True, 'saddlepoint')
     """
-    choice(alternative, "alternative", ALTERNATIVES)
+    alternative = _alternative(alternative)
     choice(method, "method", METHODS)
-    if isinstance(predictions, Summary):
-        return _from_sums(predictions, alternative, method, cluster, sample_weight)
+    if isinstance(y_true, Summary):
+        refuse_arrays("sums", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+        return _from_sums(y_true, alternative, method, cluster, sample_weight)
+    predictions = predictions_of(
+        y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, also=", a Summary"
+    )
+    same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster)
     weight = weights(sample_weight, predictions.n, predictions.outcome)
     if cluster is not None or method == "cluster":
         return _by_cluster(predictions, alternative, method, cluster, weight)
@@ -108,6 +135,10 @@ def calibration_test(
     return TestResult(statistic(tally.summary), p_value(found, alternative), alternative, used, reason, tally.n)
 
 
+def _alternative(value: Any) -> Alternative:
+    return cast(Alternative, one_side(value, "alternative", ALTERNATIVES))
+
+
 def statistic(s: Summary) -> float:
     if s.weight_impossible > 0.0:
         return math.inf
@@ -115,14 +146,14 @@ def statistic(s: Summary) -> float:
     return s.sum_excess / math.sqrt(variance) if variance > 0.0 else 0.0
 
 
-def p_value(found: tuple[float, float], alternative: str) -> float:
+def p_value(found: tuple[float, float], alternative: Alternative) -> float:
     over, under = found
     if alternative == "two-sided":
         return min(1.0, 2.0 * min(over, under))
-    return over if alternative == "overconfident" else under
+    return over if alternative == "over-confident" else under
 
 
-def decided(s: Summary, alternative: str) -> TestResult | None:
+def decided(s: Summary, alternative: Alternative) -> TestResult | None:
     """Return the result where there is nothing to compute."""
     if s.weight_impossible > 0.0:
         reason = "an outcome of probability 0 happened: no calibrated model does that"
@@ -134,13 +165,13 @@ def decided(s: Summary, alternative: str) -> TestResult | None:
 
 
 def _from_sums(
-    s: Summary, alternative: str, method: str, cluster: ArrayLike | None, sample_weight: ArrayLike | None
+    s: Summary, alternative: Alternative, method: TestMethod, cluster: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> TestResult:
     if cluster is not None or sample_weight is not None or method not in ("auto", "pearson3", "normal"):
         hint = (
             "pass the predictions themselves: `bernoulli(...)`, `categorical(...)`, `gaussian(...)` or `density(...)`."
         )
-        raise fail(OptionError, "predictions", "must be rows, not sums, for this test", got="a Summary", hint=hint)
+        raise fail(OptionError, "y_true", "must be rows, not sums, for this test", got="a Summary", hint=hint)
     known = decided(s, alternative)
     if known is not None:
         return known
@@ -154,7 +185,11 @@ def _from_sums(
 
 
 def _by_cluster(
-    predictions: Predictions, alternative: str, method: str, cluster: ArrayLike | None, weight: AnyArray | None
+    predictions: Predictions,
+    alternative: Alternative,
+    method: TestMethod,
+    cluster: ArrayLike | None,
+    weight: AnyArray | None,
 ) -> TestResult:
     if cluster is None or method not in ("auto", "cluster"):
         raise fail(
@@ -164,7 +199,7 @@ def _by_cluster(
     return cluster_test(Tally.of_checked(predictions, None, weight, None, cluster), alternative)
 
 
-def cluster_test(tally: Tally, alternative: str) -> TestResult:
+def cluster_test(tally: Tally, alternative: Alternative) -> TestResult:
     """Test the sums of clusters."""
     clusters = tally.clusters
     assert clusters is not None
@@ -181,7 +216,7 @@ def cluster_test(tally: Tally, alternative: str) -> TestResult:
 
 
 def _from_rows(
-    predictions: Predictions, tally: Tally, method: str, weight: AnyArray | None, rng: np.random.Generator
+    predictions: Predictions, tally: Tally, method: TestMethod, weight: AnyArray | None, rng: np.random.Generator
 ) -> tuple[tuple[float, float], str, str]:
     """Return both tails, the method used and why."""
     s, why = tally.summary, "as asked"

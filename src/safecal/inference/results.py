@@ -3,19 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Self, final, get_args
 
 from .. import documents
+from .._types import Alternative, Direction, TestDirection
 
 __all__ = ["SIDES", "Interval", "TestResult", "direction"]
 
-SIDES = (
-    "no rows",
-    "an outcome the model called impossible happened",
-    "over-confident",
-    "under-confident",
-    "no clear direction",
-)
+SIDES: tuple[Direction, ...] = get_args(Direction)
 
 
 @final
@@ -87,7 +82,7 @@ class TestResult:
         Summed excess over its standard deviation under calibration: about normal; ``> 0`` over-confident.
     p_value : float
         Probability, if the model is calibrated, of an excess at least as extreme on the side of `alternative`.
-    alternative : {"overconfident", "underconfident", "two-sided"}
+    alternative : {"over-confident", "under-confident", "two-sided"}
         The side that was tested.
     method : str
         How the probability was computed.
@@ -108,13 +103,13 @@ class TestResult:
 
     statistic: float
     p_value: float
-    alternative: str
+    alternative: Alternative
     method: str
     reason: str
     n: int
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> TestDirection:
         """Say on which side the outcomes lie: "over-confident", "under-confident" or "neither"."""
         if self.statistic == 0 or math.isnan(self.statistic):
             return "neither"
@@ -123,26 +118,32 @@ class TestResult:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         content = {"statistic": documents.number(self.statistic), "p_value": self.p_value}
-        rest = {name: getattr(self, name) for name in ("alternative", "method", "reason", "n")}
-        return documents.document("test", content | rest)
+        rest = {name: getattr(self, name) for name in ("method", "reason", "n")}
+        written = {"alternative": self.alternative.replace("-confident", "confident")}  # as documents always had it
+        return documents.document("test", content | written | rest)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        return cls(**documents.read("test", document, _TEST))
+        found = documents.read("test", document, _TEST)
+        found["alternative"] = _ALTERNATIVES[found["alternative"]]
+        return cls(**found)
+
+
+_ALTERNATIVES = {"overconfident": "over-confident", "underconfident": "under-confident", "two-sided": "two-sided"}
 
 
 _TEST: dict[str, Any] = {
     "statistic": documents.numbers,
     "p_value": documents.between(0.0, 1.0),
-    "alternative": documents.choice("overconfident", "underconfident", "two-sided"),
+    "alternative": documents.choice(*_ALTERNATIVES),
     "method": documents.words,
     "reason": documents.words,
     "n": documents.count(1),
 }
 
 
-def direction(ecd: Interval) -> str:
+def direction(ecd: Interval) -> Direction:
     """Say in words what the interval of an ECD means."""
     if math.isnan(ecd.value):
         return SIDES[0]

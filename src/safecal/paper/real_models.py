@@ -9,11 +9,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, Unpack, final
 
 from .._checks.message import fail, show
+from .._checks.options import spelled
 from .._types import FloatArray
 from ..compat.huggingface import ClassifierRun, run_classifier
+from ..compat.huggingface.classifier import RunOptions
 from ..errors import FileError, OptionError
 from ..evaluation import Evaluation
 from ..files import write_atomically
@@ -56,7 +58,7 @@ class RealModel:
     name: str
     model: str
     data: str
-    kind: str
+    kind: Literal["text", "image"]
     settings: Mapping[str, Any]
     guesses: str
     others: tuple[str, ...] = ()
@@ -179,12 +181,13 @@ class Table2:
         return draw_reliability(new_figure(), {self.entry.name: self.evaluation.bins})
 
 
+@spelled(RunOptions)
 def table2(
     name: str,
     *,
     model: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | None = None,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> Table2:
     """Run a model of Table 2, or another in its place.
 

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, Unpack, final
 
 import numpy as np
 from scipy import special
 
 from .._checks.columns import choice, fraction, positive, whole_number
 from .._checks.message import fail, show
+from .._checks.options import spelled
 from .._types import FloatArray, IndexArray
 from ..errors import RangeError
 from ..evaluation import Evaluation
 from ..families.bernoulli import bernoulli
 from ..families.predictions import Predictions
+from ..options import EvaluateOptions
 
 __all__ = ["CLIP", "NOISE_ON", "PAPER_SEED", "Draws", "Simulation", "paper_draws", "simulate"]
 
@@ -69,12 +71,13 @@ class Simulation:
         """Return labels and estimates as predictions."""
         return bernoulli(self.labels, logits=self.logits)
 
-    def evaluate(self, **options: Any) -> Evaluation:
+    @spelled(EvaluateOptions)
+    def evaluate(self, **options: Unpack[EvaluateOptions]) -> Evaluation:
         """Evaluate the estimates.
 
         Parameters
         ----------
-        **options : Any
+        **options
             As for ``evaluate`` of any predictions: ``bins``, ``threshold`` and so on.
 
         Returns

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
 from .._checks.message import fail, show
-from .._types import AnyArray, ArrayLike
+from .._checks.options import spelled
+from .._types import AnyArray, ArrayLike, Labels
 from ..errors import LabelError, OptionError, ShapeError
 from ..evaluation import Evaluation
-from ..front_door import evaluate
+from ..families.classifier import predictions_of
+from ..front_door import evaluate_predictions
+from ..options import EvaluateOptions
 from .canvas import Look, axes_on, heading, next_look
 
 if TYPE_CHECKING:
@@ -104,15 +107,19 @@ class Display(ABC):
         return self.ax_
 
     @classmethod
+    @spelled(EvaluateOptions)
     def from_predictions(
         cls,
         y_true: ArrayLike,
         y_prob: ArrayLike | None = None,
         *,
         logits: ArrayLike | None = None,
+        pos_label: Any = None,
+        labels: Labels | None = None,
+        clip: float | None = None,
         ax: Axes | None = None,
         name: str | None = None,
-        **options: Any,
+        **options: Unpack[EvaluateOptions],
     ) -> Self:
         """Evaluate a classifier, and draw.
 
@@ -124,21 +131,29 @@ class Display(ABC):
             Probability of the positive class, or of each of K classes.
         logits : array-like of shape (n,) or (n, K)
             Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+        pos_label : object, optional
+            The label of the positive class, for shape (n,).
+        labels : sequence of K hashables, optional
+            The names of the columns in their order, for shape (n, K).
+        clip : float, optional
+            Move probabilities into ``[clip, 1 - clip]``; off by default.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
         name : str, optional
             What the model is called. Models with names can share axes: each has a look of its own, in one legend.
-        **options : Any
-            Every other argument of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
+        **options
+            The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
 
         Returns
         -------
         Display
             The display, drawn.
         """
-        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax, name=name)
+        predictions = predictions_of(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+        return cls.from_evaluation(evaluate_predictions(predictions, **options), ax=ax, name=name)
 
     @classmethod
+    @spelled(EvaluateOptions)
     def from_estimator(
         cls,
         estimator: Any,
@@ -146,9 +161,10 @@ class Display(ABC):
         y: ArrayLike,
         *,
         pos_label: Any = None,
+        clip: float | None = None,
         ax: Axes | None = None,
         name: str | None = None,
-        **options: Any,
+        **options: Unpack[EvaluateOptions],
     ) -> Self:
         """Evaluate a fitted classifier of scikit-learn's kind, and draw.
 
@@ -162,12 +178,14 @@ class Display(ABC):
             What happened, as one of ``classes_``.
         pos_label : object, optional
             The positive one of two classes; by default the last of ``classes_``.
+        clip : float, optional
+            Move probabilities into ``[clip, 1 - clip]``; off by default.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
         name : str, optional
             What the model is called. Models with names can share axes: each has a look of its own, in one legend.
-        **options : Any
-            Every other argument of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
+        **options
+            The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
 
         Returns
         -------
@@ -175,7 +193,7 @@ class Display(ABC):
             The display, drawn.
         """
         y_prob, labels = estimated(estimator, X, pos_label)
-        return cls.from_predictions(y, y_prob, ax=ax, name=name, **labels, **options)
+        return cls.from_predictions(y, y_prob, clip=clip, ax=ax, name=name, **labels, **options)
 
 
 def estimated(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[AnyArray, dict[str, Any]]:

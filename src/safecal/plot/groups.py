@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
 from .._checks.columns import fraction, positive, whole_number
 from .._checks.message import fail
-from .._types import ArrayLike
+from .._checks.options import spelled
+from .._types import ArrayLike, Labels
 from ..errors import OptionError
 from ..evaluation import Evaluation
-from ..front_door import evaluate
+from ..families.classifier import predictions_of
+from ..front_door import evaluate_predictions
 from ..groups import judge_groups
 from ..html.intervals import ecd_range
 from ..html.markup import shortened
 from ..inference.results import Interval
+from ..options import EvaluateOptions
 from ..table import Table
 from .canvas import direction_label, heading, ink, legend_above
 from .display import Display, checked
@@ -113,16 +116,20 @@ class GroupsDisplay(Display):
         return cls._of_table(table, intervals, judged.limit.tolist())
 
     @classmethod
+    @spelled(EvaluateOptions)
     def from_predictions(
         cls,
         y_true: ArrayLike,
         y_prob: ArrayLike | None = None,
         *,
         logits: ArrayLike | None = None,
+        pos_label: Any = None,
+        labels: Labels | None = None,
+        clip: float | None = None,
         ax: Axes | None = None,
         name: str | None = None,
         most: int = _MOST,
-        **options: Any,
+        **options: Unpack[EvaluateOptions],
     ) -> Self:
         """Evaluate a classifier by group, and draw.
 
@@ -134,21 +141,28 @@ class GroupsDisplay(Display):
             Probability of the positive class, or of each of K classes.
         logits : array-like of shape (n,) or (n, K)
             Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+        pos_label : object, optional
+            The label of the positive class, for shape (n,).
+        labels : sequence of K hashables, optional
+            The names of the columns in their order, for shape (n, K).
+        clip : float, optional
+            Move probabilities into ``[clip, 1 - clip]``; off by default.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
         name : str, optional
             What the model is called; written above.
         most : int, default 20
             How many groups to draw, at most.
-        **options : Any
-            ``by``, and every other argument of `safecal.evaluate`.
+        **options
+            ``by``, and the other arguments of `safecal.evaluate`.
 
         Returns
         -------
         GroupsDisplay
             The display, drawn.
         """
-        return cls.from_evaluation(evaluate(y_true, y_prob, logits=logits, **options), ax=ax, name=name, most=most)
+        predictions = predictions_of(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+        return cls.from_evaluation(evaluate_predictions(predictions, **options), ax=ax, name=name, most=most)
 
     @classmethod
     def from_table(

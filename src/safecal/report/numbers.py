@@ -27,7 +27,7 @@ def cards(findings: Findings) -> Markup:
     """Return the scales of the verdict, with a gauge each: ECD, temperature, and the mistakes of classifiers."""
     evaluation, verdict = findings.evaluation, findings.verdict
     ecd, temperature = verdict.ecd, verdict.temperature
-    side = direction(ecd)
+    side: str = direction(ecd)
     if side == "no clear direction":
         side = "as surprised as announced" if ecd.low == ecd.high else "it may lie on either side of 0"
     said = temperature_in_words(evaluation.family, temperature.value, temperature.method)

@@ -5,23 +5,44 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, TypedDict, Unpack, final
 
 import numpy as np
 
 from ..._checks.message import fail, show
+from ..._checks.options import spelled
 from ..._types import AnyArray, FloatArray
 from ...errors import OptionError
 from ...evaluation import Evaluation
 from ...families.classifier import classifier
 from ...families.predictions import Predictions
 from ...front_door import evaluate_predictions
+from ...options import EvaluateOptions
 from .cache import LogitCache
 from .data import Rows, open_rows
 from .forward import PretrainedModel
 from .labels import log_odds, read_outcomes
 
-__all__ = ["ClassifierRun", "run_classifier"]
+__all__ = ["ClassifierRun", "RunOptions", "run_classifier"]
+
+
+class RunOptions(TypedDict, total=False):
+    """What `run_classifier` takes beside the model, the data and their kind."""
+
+    column: str | None
+    label_column: str
+    positive: Any
+    negative: Any
+    positive_class: Any
+    subset: str | None
+    split: str
+    model_revision: str | None
+    data_revision: str | None
+    max_length: int | None
+    batch_size: int
+    device: str | None
+    cache: str | os.PathLike[str] | None
+    progress: Callable[[int, int], None] | None
 
 
 @final
@@ -69,7 +90,8 @@ class ClassifierRun:
         """The rows, checked."""
         return classifier(self.y_true, None, logits=self.logits, pos_label=None, labels=None, clip=None)
 
-    def evaluate(self, **options: Any) -> Evaluation:
+    @spelled(EvaluateOptions)
+    def evaluate(self, **options: Unpack[EvaluateOptions]) -> Evaluation:
         """Evaluate the classifier.
 
         Parameters
@@ -100,11 +122,12 @@ class ClassifierRun:
         return "\n".join(lines) + "\n"
 
 
+@spelled()
 def run_classifier(
     model: str | os.PathLike[str],
     data: str | os.PathLike[str],
     *,
-    kind: str = "text",
+    kind: Literal["text", "image"] = "text",
     column: str | None = None,
     label_column: str = "label",
     positive: Any = None,

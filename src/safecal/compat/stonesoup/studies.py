@@ -1,23 +1,32 @@
 """Studies of many runs, and innovations."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from stonesoup.types.state import GaussianState
 
 from ..._checks.message import fail
+from ..._checks.options import spelled
 from ..._types import IndexArray
 from ...consistency import Consistency, assess_consistency
 from ...errors import EmptyError, FormError
 from ...families.predictions import Predictions
+from ...options import LimitOptions
 from .metric import ECDMetric, states_of
 from .states import States
 
 __all__ = ["innovations", "monte_carlo"]
 
 
-def monte_carlo(managers: Iterable[Any], generator: ECDMetric | None = None, **options: Any) -> Consistency:
+@spelled(LimitOptions)
+def monte_carlo(
+    managers: Iterable[Any],
+    generator: ECDMetric | None = None,
+    *,
+    rng: np.random.Generator | int | None = None,
+    **limits: Unpack[LimitOptions],
+) -> Consistency:
     """Assess a filter from many runs, each in a manager of its own.
 
     Parameters
@@ -27,8 +36,10 @@ def monte_carlo(managers: Iterable[Any], generator: ECDMetric | None = None, **o
         other and not kept: a generator that runs the filter needs the memory of one run.
     generator : ECDMetric, optional
         Says what is scored and how; by default every component.
-    **options : Any
-        ``threshold``, ``max_temperature``, ``level`` and ``rng``, as in `safecal.assess_consistency`.
+    rng : numpy.random.Generator or int, optional
+        As in `safecal.assess_consistency`.
+    **limits
+        ``threshold``, ``max_temperature``, ``level`` and the other limits of `safecal.evaluate`.
 
     Returns
     -------
@@ -72,7 +83,8 @@ def monte_carlo(managers: Iterable[Any], generator: ECDMetric | None = None, **o
             step.append((pair.timestamp - first).total_seconds())
     if not run:
         raise fail(EmptyError, "managers", "must hold a track that is associated with a truth", got="none")
-    return assess_consistency(states.predictions(), run=run, step=step, expected=max(expected, len(run)), **options)
+    count = max(expected, len(run))
+    return assess_consistency(states.predictions(), run=run, step=step, expected=count, rng=rng, **limits)
 
 
 def innovations(tracks: Sequence[Any]) -> tuple[Predictions, IndexArray]:

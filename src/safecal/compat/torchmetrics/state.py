@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..._checks.message import fail, show
+from ..._checks.options import spelled
 from ..._sums.cells import Cells
 from ..._sums.classes import ClassSums
 from ..._types import FloatArray
@@ -24,7 +25,8 @@ from ...errors import (
     SafecalError,
 )
 from ...evaluation import Evaluation
-from ...limits import LimitOptions, Limits
+from ...limits import Limits
+from ...options import LimitOptions
 from ...summary import Summary
 from ...table import Table, bin_keys
 from ...tally import Tally
@@ -255,6 +257,7 @@ class Calibration(Metric):  # type: ignore[misc]
             class_sums=ClassSums(states["by_class"][None]) if "by_class" in states else None,
         )
 
+    @spelled(LimitOptions)
     def evaluation(self, **limits: Unpack[LimitOptions]) -> Evaluation:
         """Return everything about the rows of all processes; call it in each of them.
 

@@ -8,7 +8,7 @@ leaves it.
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..._sums.clusters import Clusters
 from ..._sums.dependence import added_by
 from ..._sums.node_table import NodeTable
 from ..._sums.pairs import Pairs
-from ..._types import AnyArray, FloatArray
+from ..._types import AnyArray, BinOn, FloatArray, Strategy
 from ...bins import Bins, bin_count
 from ...clustering import MAX_PAIRS, refuse_many
 from ...errors import BinsError, EmptyError
@@ -76,7 +76,9 @@ class Expressed:
         """Whether outcomes are classes, not states."""
         return self.columns.form != "gaussian"
 
-    def evaluate(self, bins: int | Bins | str | None, bin_on: str | None, strategy: str, limits: Limits) -> Evaluation:
+    def evaluate(
+        self, bins: int | Bins | Literal["auto"] | None, bin_on: BinOn | None, strategy: Strategy, limits: Limits
+    ) -> Evaluation:
         """Evaluate the rows; the options are those of `evaluate`."""
         if self.flagged.naming is not None:
             self.flagged.refuse(self.n)
@@ -153,7 +155,7 @@ class Expressed:
         low, high = self.example.bin_range(on)
         return bins.edges[0] <= low and high <= bins.edges[-1]
 
-    def plan(self, bins: int | Bins | str | None, bin_on: str | None, strategy: str) -> Plan:
+    def plan(self, bins: int | Bins | Literal["auto"] | None, bin_on: BinOn | None, strategy: Strategy) -> Plan:
         """Decide on the bins; those of quantiles are found by a query of its own."""
         bins = Plan.wanted(bins, self.example.binned_by_default, bin_on, strategy)
         found = Plan.of(self.example, bins, bin_on, strategy)
@@ -161,7 +163,7 @@ class Expressed:
             return found
         return Plan(*self._quantiles(bin_count(bins), found.bin_on))
 
-    def _quantiles(self, bins: int, on: str) -> tuple[Bins, str]:
+    def _quantiles(self, bins: int, on: BinOn) -> tuple[Bins, BinOn]:
         nw = narwhals()
         value = nw.col(cells.COLUMN[on])
         if self.example.binned_by_default:

@@ -2,9 +2,10 @@
 
 from collections.abc import Generator
 from contextlib import ExitStack, closing
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from ..._checks.message import fail
+from ..._types import BinOn, Strategy
 from ...bins import Bins
 from ...errors import EmptyError, InputError
 from ...evaluation import Evaluation
@@ -18,7 +19,8 @@ from ...inputs.batch import Batch
 from ...inputs.column import library, pyarrow
 from ...inputs.columns import Columns
 from ...inputs.reader import Reader
-from ...limits import LimitOptions, Limits
+from ...limits import Limits
+from ...options import LimitOptions
 from ...plan import Plan
 from ...tally import Tally
 from .. import batches
@@ -34,9 +36,9 @@ def evaluate_partitions(
     frame: Any,
     columns: Columns,
     *,
-    bins: int | Bins | str | None = "auto",
-    bin_on: str | None = None,
-    strategy: str = "uniform",
+    bins: int | Bins | Literal["auto"] | None = "auto",
+    bin_on: BinOn | None = None,
+    strategy: Strategy = "uniform",
     max_rows: int = 1_000_000,
     **limits: Unpack[LimitOptions],
 ) -> Evaluation:
@@ -174,9 +176,9 @@ def _plan(
     cluster: Cluster,
     columns: Columns,
     example: Predictions,
-    bins: int | Bins | str | None,
-    bin_on: str | None,
-    strategy: str,
+    bins: int | Bins | Literal["auto"] | None,
+    bin_on: BinOn | None,
+    strategy: Strategy,
 ) -> Plan:
     """Decide on the bins; those of quantiles take a pass of their own."""
     if bins is None or isinstance(bins, Bins) or strategy != "quantile":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from ..._checks.message import Complaint, fail
+from ..._types import BinOn
 from ..._versions import version
 from ...errors import EngineError, InputError, SafecalError, ShapeError
 from ...inputs.arrow import cut, rows_of
@@ -31,7 +32,7 @@ class Task:
     columns: Columns
     plan: Plan = field(default_factory=Plan)
     quantiles: bool = False
-    bin_on: str | None = None
+    bin_on: BinOn | None = None
 
 
 @final

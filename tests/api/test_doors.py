@@ -1,0 +1,194 @@
+"""The front doors as a caller with an editor meets them: what they take, what they refuse, and how they name it."""
+
+import ast
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import safecal
+from safecal import _types
+from safecal.compat.stonesoup import monte_carlo
+from safecal.engines.batches import evaluate_batches
+from safecal.engines.frames import evaluate_frame
+from safecal.errors import AlignmentError, FormError, OptionError
+from safecal.front_door import evaluate_predictions
+from safecal.options import EvaluateOptions, LimitOptions
+from safecal.plot import ReliabilityDisplay
+from safecal.testing import assert_safe
+
+SOURCE = Path(safecal.__file__).parent
+Y = [0, 1, 1, 0, 1, 0, 1, 1]
+P = [0.2, 0.7, 0.9, 0.4, 0.6, 0.3, 0.8, 0.55]
+W = [1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0]
+PREDICTIONS = safecal.bernoulli(Y, P)
+DOORS: dict[str, Callable[..., Any]] = {
+    "calibration_test": safecal.calibration_test,
+    "implied_temperature": safecal.implied_temperature,
+    "assess_reliability": safecal.assess_reliability,
+}
+
+doors = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+
+
+@doors
+def test_arrays_give_what_predictions_give(door: Callable[..., Any]) -> None:
+    assert door(Y, P) == door(PREDICTIONS)
+    assert door(Y, P, sample_weight=W) == door(PREDICTIONS, sample_weight=W)
+    logits = np.log(P) - np.log1p(-np.array(P))
+    assert door(Y, logits=logits) == door(safecal.bernoulli(Y, logits=logits))
+    names = np.where(np.array(Y) == 1, "ill", "well")
+    assert door(names, P, pos_label="ill") == door(PREDICTIONS)
+    assert door(Y, np.round(P), clip=0.01) == door(safecal.bernoulli(Y, np.round(P), clip=0.01))
+
+
+@doors
+def test_arrays_of_more_classes_have_labels(door: Callable[..., Any]) -> None:
+    q = np.column_stack([P, 0.7 * (1 - np.array(P)), 0.3 * (1 - np.array(P))])
+    names = ["a", "b", "c", "a", "a", "b", "a", "b"]
+    found = door(names, q, labels=["a", "b", "c"])
+    assert found == door(safecal.categorical(names, q, labels=["a", "b", "c"]))
+
+
+def test_clusters_go_with_arrays() -> None:
+    cluster = [0, 0, 1, 1, 2, 2, 3, 3]
+    for door in (safecal.calibration_test, safecal.implied_temperature):
+        assert door(Y, P, cluster=cluster) == door(PREDICTIONS, cluster=cluster)
+
+
+@doors
+@pytest.mark.parametrize("given", [None, "rows.csv", Y, {"y": Y}, safecal.evaluate(Y, P), 0.5])
+def test_a_door_refuses_what_is_neither_arrays_nor_predictions(door: Callable[..., Any], given: Any) -> None:
+    with pytest.raises(FormError, match=r"^`y_true` must be predictions.*; got a \w+ alone\.\n\nHint: pass `y_true, "):
+        door(given)
+
+
+@doors
+@pytest.mark.parametrize("more", [{"y_prob": P}, {"logits": P}, {"pos_label": 1}, {"labels": [0, 1]}, {"clip": 0.1}])
+def test_predictions_hold_their_arrays_already(door: Callable[..., Any], more: dict[str, Any]) -> None:
+    with pytest.raises(
+        OptionError, match=rf"`{next(iter(more))}` belongs to arrays; got predictions, .*\n\nHint: leave"
+    ):
+        door(PREDICTIONS, **more)
+
+
+def test_so_do_sums() -> None:
+    for call in (
+        lambda: safecal.calibration_test(PREDICTIONS.summary(), P),
+        lambda: safecal.implied_temperature(PREDICTIONS.tally(), P),
+    ):
+        with pytest.raises(OptionError, match="`y_prob` belongs to arrays; got sums"):
+            call()
+
+
+@doors
+def test_weights_of_other_rows_are_refused(door: Callable[..., Any]) -> None:
+    weight = pd.Series(W, index=range(1, 9))
+    with pytest.raises(AlignmentError, match="`sample_weight` must have the same index as `y_true`"):
+        door(pd.Series(Y), P, sample_weight=weight)
+
+
+def test_evaluate_sends_predictions_to_their_own_method() -> None:
+    with pytest.raises(FormError, match=r"`y_true` must be an array .*\n\nHint: call `\.evaluate\(\)` on them"):
+        safecal.evaluate(PREDICTIONS)
+
+
+def test_compare_shows_how_two_predictions_are_built() -> None:
+    with pytest.raises(FormError, match=r"`a` must be predictions; got a list\.\n\nHint: build both, as in `compare\("):
+        safecal.compare(Y, P)  # type: ignore[call-overload]
+
+
+MISSPELLED: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "evaluate": (lambda **o: safecal.evaluate(Y, P, **o), "treshold", "threshold"),
+    "evaluate_predictions": (lambda **o: evaluate_predictions(PREDICTIONS, **o), "treshold", "threshold"),
+    "Predictions.evaluate": (PREDICTIONS.evaluate, "max_temprature", "max_temperature"),
+    "Predictions.tally": (PREDICTIONS.tally, "sample_weights", "sample_weight"),
+    "Evaluation.judge": (safecal.evaluate(Y, P).judge, "treshold", "threshold"),
+    "assert_safe": (lambda **o: assert_safe(Y, P, **o), "levels", "level"),
+    "calibration_test": (lambda **o: safecal.calibration_test(Y, P, **o), "alternativ", "alternative"),
+    "implied_temperature": (lambda **o: safecal.implied_temperature(Y, P, **o), "clusters", "cluster"),
+    "assess_reliability": (lambda **o: safecal.assess_reliability(Y, P, **o), "bin", "bins"),
+    "compare": (lambda **o: safecal.compare(PREDICTIONS, PREDICTIONS, **o), "weight", "sample_weight"),
+    "ece": (lambda **o: safecal.ece(Y, P, **o), "binon", "bin_on"),
+    "bernoulli": (lambda **o: safecal.bernoulli(Y, P, **o), "poslabel", "pos_label"),
+    "rows_needed": (lambda **o: safecal.rows_needed(PREDICTIONS, **o), "treshold", "threshold"),
+    "assess_consistency": (lambda **o: safecal.assess_consistency(PREDICTIONS, **o), "runs", "run"),
+    "evaluate_batches": (lambda **o: evaluate_batches([(Y, P)], **o), "treshold", "threshold"),
+    "evaluate_frame": (lambda **o: evaluate_frame(pd.DataFrame({"y": Y, "p": P}), **o), "treshold", "threshold"),
+    "monte_carlo": (lambda **o: monte_carlo([], **o), "treshold", "threshold"),
+    "ReliabilityDisplay.from_predictions": (
+        lambda **o: ReliabilityDisplay.from_predictions(Y, P, **o), "stratgy", "strategy",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", MISSPELLED)
+def test_a_misspelled_option_names_the_door_and_the_nearest_option(door: str) -> None:
+    call, wrong, right = MISSPELLED[door]
+    with pytest.raises(TypeError) as caught:
+        call(**{wrong: None})
+    assert str(caught.value) == f"`{wrong}` is no argument of `{door}`.\n\nHint: did you mean `{right}`?"
+
+
+def test_an_option_like_no_other_lists_them_all() -> None:
+    with pytest.raises(TypeError, match=r"`zzz` is no argument of `Predictions\.tally`\.\n\nHint: it takes `bin_on`, "):
+        PREDICTIONS.tally(zzz=1)  # type: ignore[call-arg]
+
+
+# What is handed on to another library's class, or is no door.
+UNTYPED = ("_checks/", "_steady.py", "cli/", "compat/torchmetrics/", "compat/stonesoup/metric.py")
+
+
+def test_no_door_hides_its_options() -> None:
+    hidden = [
+        f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not path.relative_to(SOURCE).as_posix().startswith(UNTYPED)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.args.kwarg.annotation is not None
+        if ast.unparse(node.args.kwarg.annotation) == "Any" and not node.name.startswith("_")
+    ]
+    assert not hidden, hidden
+
+
+def _keywords(function: Callable[..., Any]) -> set[str]:
+    return {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
+
+
+def test_the_typed_options_are_those_of_the_doors() -> None:
+    assert set(LimitOptions.__annotations__) == set(safecal.Limits.__slots__)
+    assert set(EvaluateOptions.__annotations__) == _keywords(evaluate_predictions) | set(LimitOptions.__annotations__)
+    arrays = {"logits", "pos_label", "labels", "clip"}
+    assert _keywords(safecal.evaluate) == set(EvaluateOptions.__annotations__) | arrays
+
+
+def test_named_choices_are_those_that_are_checked() -> None:
+    verdict = safecal.evaluate(Y, P).verdict
+    assert verdict.decision in get_args(_types.Decision)
+    assert verdict.direction in get_args(_types.Direction)
+    for choices, call in (
+        (_types.Strategy, lambda: safecal.ece(Y, P, strategy="?")),
+        (_types.BinOn, lambda: safecal.ece(Y, P, bin_on="?")),
+        (_types.Side, lambda: safecal.ece(Y, P, side="?")),
+        (_types.Rule, lambda: safecal.evaluate(Y, P, rule="?")),
+        (_types.TestMethod, lambda: safecal.calibration_test(Y, P, method="?")),
+        (_types.Quantity, lambda: safecal.assess_consistency(PREDICTIONS, run=Y, step=Y, quantity="?")),
+    ):
+        with pytest.raises(OptionError, match=f"must be one of {', '.join(map(repr, get_args(choices)))}; got"):
+            call()
+
+
+@pytest.mark.parametrize("side", ["over", "under"])
+def test_sides_are_hyphenated_and_the_old_spelling_stays(side: str) -> None:
+    new, old = f"{side}-confident", f"{side}confident"
+    assert safecal.ece(Y, P, side=new) == safecal.ece(Y, P, side=old)
+    found = safecal.calibration_test(Y, P, alternative=new)
+    assert found == safecal.calibration_test(Y, P, alternative=old)
+    assert found.alternative == new
+    document = found.to_dict()
+    assert document["alternative"] == old
+    assert safecal.TestResult.from_dict(document) == found
