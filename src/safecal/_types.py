@@ -40,4 +40,8 @@ Direction: TypeAlias = Literal[
     "under-confident",
     "no clear direction",
 ]
+AlarmDirection: TypeAlias = Side | Literal["shifted up", "shifted down"]
+AlarmKind: TypeAlias = Literal["since the start", "change"]
+Detect: TypeAlias = Literal["over", "both"]
+Form: TypeAlias = Literal["shiryaev-roberts", "cusum"]
 Decision: TypeAlias = Literal["SAFE", "UNSAFE", "UNDETERMINED"]

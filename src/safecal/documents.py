@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+W = TypeVar("W", bound=str)
 Reader = Callable[[Any], T]
 
 SCHEMA_VERSION = 1
@@ -315,14 +316,14 @@ def flag(value: Any) -> bool:
     return value
 
 
-def choice(*choices: str) -> Reader[str]:
+def choice(*choices: W) -> Reader[W]:
     """Return the reader of one of a few words."""
     rule = f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(map(repr, choices))}"
 
-    def reader(value: Any) -> str:
+    def reader(value: Any) -> W:
         if not isinstance(value, str) or value not in choices:
             refuse(rule, value)
-        return value
+        return choices[choices.index(value)]
 
     return reader
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 from .. import documents
+from .._types import AlarmDirection, AlarmKind
 from ..visible import visible
 from .size import Size
 
@@ -53,8 +54,8 @@ class Alarm:
     changed at about row 4990, too sharp: e-value 3.99e+06 at row 5200, 9.85e+05 was asked for (window 2026-11-14)
     """
 
-    kind: str
-    direction: str
+    kind: AlarmKind
+    direction: AlarmDirection
     group: Hashable
     row: int
     log_e_value: float

@@ -20,14 +20,14 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._types import BoolArray, FloatArray, IndexArray
+from .._types import BoolArray, FloatArray, Form, IndexArray
 from .grid import OVER
 from .process import mixed
 from .size import COLUMNS
 
 __all__ = ["FORMS", "Detector", "Found"]
 
-FORMS = ("shiryaev-roberts", "cusum")
+FORMS: tuple[Form, ...] = ("shiryaev-roberts", "cusum")
 _NO_SUMS = (0.0,) * len(COLUMNS)
 _UNKNOWN = (math.nan,) * len(COLUMNS)
 _PIECE = 1024  # rows over which the logarithms seldom leave the range
@@ -112,12 +112,12 @@ class Detector:
         """Return a detector that has seen as many rows, and forgotten them."""
         return type(self).start(len(self.log_r), self.n)
 
-    def log_e_value(self, form: str) -> float:
+    def log_e_value(self, form: Form) -> float:
         """Return the logarithm of the mean of a statistic over the grid."""
         return float(mixed(np.array(self.log_r if form == "shiryaev-roberts" else self.log_c)))
 
     def advance(
-        self, logs: FloatArray, form: str, log_threshold: float, columns: FloatArray | None = None
+        self, logs: FloatArray, form: Form, log_threshold: float, columns: FloatArray | None = None
     ) -> tuple[Self, Found | None]:
         """Take in the next rows up to the first at which the threshold is reached.
 

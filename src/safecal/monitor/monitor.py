@@ -10,7 +10,7 @@ from .. import documents
 from .._checks.columns import choice, fraction, group_codes, whole_number
 from .._checks.message import fail, show
 from .._steady import steadied
-from .._types import ArrayLike, IndexArray, Labels
+from .._types import AlarmDirection, ArrayLike, Detect, Form, IndexArray, Labels, Side
 from ..errors import MergeError, MissingValueError, OptionError, RangeError, ShapeError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
@@ -112,8 +112,8 @@ class Monitor:
         *,
         alpha: float = 0.05,
         run_length: float = 1_000_000,
-        form: str = "shiryaev-roberts",
-        detect: str = "over",
+        form: Form = "shiryaev-roberts",
+        detect: Detect = "over",
         grouped: bool = False,
         max_windows: int = 366,
         judged_windows: int = 7,
@@ -289,12 +289,12 @@ class Monitor:
         return tuple(self._groups)
 
     @property
-    def direction(self) -> str | None:
+    def direction(self) -> AlarmDirection | None:
         """The direction in which the evidence since the start has raised an alarm; the first, if several have."""
         return self._total.raised[0] if self._total.raised else None
 
     @property
-    def directions(self) -> tuple[str, ...]:
+    def directions(self) -> tuple[AlarmDirection, ...]:
         """The directions in which the evidence since the start looks."""
         return tuple(shares(shifts=self._shifts(self._family or "bernoulli")))
 
@@ -317,7 +317,7 @@ class Monitor:
             raise fail(OptionError, "group", "must be one that has appeared", got=show(group))
         return self._groups[group]
 
-    def log_e_value(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
+    def log_e_value(self, direction: AlarmDirection = "over-confident", *, group: Hashable = None) -> float:
         """Return the logarithm of the e-value against "calibrated since the start".
 
         Parameters
@@ -334,7 +334,7 @@ class Monitor:
         """
         return self.stream(group).process.log_e_value(choice(direction, "direction", self.directions))
 
-    def e_value(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
+    def e_value(self, direction: AlarmDirection = "over-confident", *, group: Hashable = None) -> float:
         """Return the e-value itself; infinite where it is too large for a float.
 
         Parameters
@@ -350,7 +350,7 @@ class Monitor:
         log = self.log_e_value(direction, group=group)
         return math.exp(log) if log < 709.0 else math.inf
 
-    def log_change(self, direction: str = "over-confident", *, group: Hashable = None) -> float:
+    def log_change(self, direction: Side = "over-confident", *, group: Hashable = None) -> float:
         """Return the logarithm of a detector's statistic since its last alarm.
 
         Parameters
@@ -621,7 +621,11 @@ class Monitor:
             "groups": documents.list_of(_read_group, 0, MAX_GROUPS),
             "windows": Windows.from_dict,
         }
-        later = {"detect": documents.choice(*DETECT), "judged_windows": documents.count(), "limits": Limits.from_dict}
+        later: dict[str, Any] = {
+            "detect": documents.choice(*DETECT),
+            "judged_windows": documents.count(),
+            "limits": Limits.from_dict,
+        }
         later |= {"share": documents.between(1e-9, 1.0), "spent": documents.between(0.0, 1e9), "looked": documents.flag}
         content = documents.read("monitor", document, settings | state, later)
         family, total, groups, windows = (content.pop(name) for name in state)

@@ -9,20 +9,20 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._types import FloatArray
+from .._types import AlarmDirection, FloatArray
 from ..errors import MergeError
 from .grid import OVER, SHIFTS, UNDER, Block
 
 __all__ = ["DIRECTIONS", "SHIFTED", "Process", "mixed", "shares"]
 
-DIRECTIONS = ("over-confident", "under-confident", "shifted up", "shifted down")
+DIRECTIONS: tuple[AlarmDirection, ...] = ("over-confident", "under-confident", "shifted up", "shifted down")
 SHIFTED = DIRECTIONS[2:]
 _PARTS = dict(zip(DIRECTIONS, ("over", "under", "up", "down"), strict=True))
 _SHARES = dict(zip(DIRECTIONS, (0.4, 0.2, 0.2, 0.2), strict=True))
 _TEMPERATURES = dict.fromkeys(DIRECTIONS[:2], 0.5)
 
 
-def shares(*, shifts: bool) -> dict[str, float]:
+def shares(*, shifts: bool) -> dict[AlarmDirection, float]:
     """Return the share of ``alpha`` that each direction has; without shifts there are two directions."""
     return dict(_SHARES if shifts else _TEMPERATURES)
 
@@ -80,16 +80,16 @@ class Process:
         return cls(len(keep), gone, *(tuple(map(float, x)) for x in sums))
 
     @property
-    def directions(self) -> tuple[str, ...]:
+    def directions(self) -> tuple[AlarmDirection, ...]:
         """The directions that are looked at."""
         return tuple(direction for direction in DIRECTIONS if self.logs(direction))
 
-    def logs(self, direction: str) -> tuple[float, ...]:
+    def logs(self, direction: AlarmDirection) -> tuple[float, ...]:
         """Return the logarithms of the products for a direction: one of `DIRECTIONS`."""
         found: tuple[float, ...] = getattr(self, _PARTS[direction])
         return found
 
-    def log_e_value(self, direction: str) -> float:
+    def log_e_value(self, direction: AlarmDirection) -> float:
         """Return the logarithm of the e-value for a direction: one of `directions`."""
         if self.n_impossible:
             return math.inf if direction == "over-confident" else -math.inf

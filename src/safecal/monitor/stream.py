@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._types import FloatArray
+from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError
 from ..limits import Limits
 from ..summary import Summary, summaries, summed
@@ -21,7 +21,7 @@ from .size import Size, size_columns, sums_of
 __all__ = ["DETECT", "Stream", "Thresholds"]
 
 # The directions in which changes are looked for.
-DETECT = {"over": ("over-confident",), "both": ("over-confident", "under-confident")}
+DETECT: dict[Detect, tuple[Side, ...]] = {"over": ("over-confident",), "both": ("over-confident", "under-confident")}
 
 
 @final
@@ -29,10 +29,10 @@ DETECT = {"over": ("over-confident",), "both": ("over-confident", "under-confide
 class Thresholds:
     """What it takes to raise an alarm."""
 
-    log_thresholds: Mapping[str, float]  # of the e-process, by direction
+    log_thresholds: Mapping[AlarmDirection, float]  # of the e-process, by direction
     log_run_length: float  # of each detector
-    form: str
-    detect: str = "over"
+    form: Form
+    detect: Detect = "over"
     allowed: Limits = field(default_factory=Limits)  # of a verdict, beside which an alarm tells its size
 
     @property
@@ -54,8 +54,8 @@ class Stream:
     summary: Summary = field(default_factory=Summary)
     process: Process = field(default_factory=Process)
     detector: Detector = field(default_factory=Detector)
-    raised: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
+    raised: tuple[AlarmDirection, ...] = ()
+    changes: tuple[AlarmDirection, ...] = ()
     other: Detector | None = None
 
     @property
@@ -108,7 +108,7 @@ class Stream:
         return found
 
     def _change(
-        self, direction: str, detector: Detector, block: Block, columns: FloatArray, limits: Thresholds
+        self, direction: Side, detector: Detector, block: Block, columns: FloatArray, limits: Thresholds
     ) -> tuple[Detector, Alarm | None]:
         """Advance a detector through the block, and tell where it first reaches its threshold."""
         logs = block.over if direction == "over-confident" else block.under
@@ -183,7 +183,7 @@ class Stream:
         return stream
 
 
-def _read_changes(value: Any) -> tuple[str, ...]:
+def _read_changes(value: Any) -> tuple[AlarmDirection, ...]:
     """Read which detectors have raised an alarm; early documents had one, and said yes or no."""
     if isinstance(value, bool):
         return DETECT["over"] if value else ()
