@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, IndexArray, Labels
+from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
 from ..errors import (
     DtypeError,
     FormError,
@@ -134,7 +134,7 @@ def real_logits(array: AnyArray, name: str) -> bool:
     return infinite
 
 
-def clip_value(clip: float | None, name: str, classes: int) -> float | None:
+def clip_value(clip: Any, name: str, classes: int) -> float | None:
     """Require ``0 < clip < 1/classes``, and probabilities to clip."""
     if clip is None:
         return None
@@ -338,7 +338,7 @@ def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> 
     return fail(LabelError, "pos_label", phrase("a label that occurs"), got=got, hint=hint)
 
 
-def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, labels: Labels | None = None) -> IndexArray:
+def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, labels: Any = None) -> IndexArray:
     """Return the column index of the class that happened."""
     column = _label_column(y_true, n, reference)
     if labels is None or not (isinstance(labels, Iterable) and any(isinstance(name, str) for name in labels)):
@@ -431,7 +431,7 @@ class FromOne:
         )  # fmt: skip
 
 
-def _labelled_outcomes(column: AnyArray, classes: int, labels: Labels, reference: str) -> IndexArray:
+def _labelled_outcomes(column: AnyArray, classes: int, labels: Any, reference: str) -> IndexArray:
     try:
         names: list[Hashable] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
         number = {name: k for k, name in enumerate(names)}

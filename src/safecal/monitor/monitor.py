@@ -123,10 +123,7 @@ class Monitor:
         self.alpha = fraction(alpha, "alpha")
         self.share = 1.0 if share == 1.0 and not isinstance(share, bool) else fraction(share, "share")
         self._spent, self._looked = 0.0, False
-        number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
-        if not number or not 1.0 < run_length < math.inf:
-            raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
-        self.run_length = float(run_length)
+        self.run_length = _rows_above_one(run_length)
         self.form = choice(form, "form", FORMS)
         self.detect = choice(detect, "detect", tuple(DETECT))
         self.grouped = bool(grouped)
@@ -681,6 +678,13 @@ class Monitor:
         told += f", risk {self.risk:.3g}" if self.risk > self.alpha * (1.0 + 1e-9) else ""
         evidence = "log10 e-value " + ", ".join(f"{log:+.2f} {name}" for name, log in names)
         return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"
+
+
+def _rows_above_one(value: Any) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 1.0 < value < math.inf:
+        raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(value))
+    return float(value)
 
 
 def _read_group(value: Any) -> tuple[Hashable, Stream]:

@@ -60,8 +60,8 @@ def report_html(
     >>> report_html(result, title="Four rows").splitlines()[0]
     '<!DOCTYPE html>'
     """
-    for name, given in (("evaluation", evaluation), ("after", after)):
-        if not isinstance(given, Evaluation) and (given is not None or name == "evaluation"):
+    for name, given, kind in (("evaluation", evaluation, Evaluation), ("after", after, Evaluation | None)):
+        if not isinstance(given, kind):
             hint = "make one with `safecal.evaluate(...)`, or call `.evaluate()` on predictions."
             raise fail(InputError, name, "must be an Evaluation", got=show(given), hint=hint)
     context = Context(title or "Is this model over-confident?", source, command, in_utc(created))

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack, final
 
 import numpy as np
 
+from ..._checks.columns import whole_number
 from ..._checks.message import fail, show
 from ..._checks.options import spelled
 from ..._types import AnyArray, FloatArray
@@ -206,9 +207,9 @@ def run_classifier(
     """
     if kind not in ("text", "image"):
         raise fail(OptionError, "kind", 'must be "text" or "image"', got=show(kind))
-    for argument, value in (("batch_size", batch_size), ("max_length", 1 if max_length is None else max_length)):
-        if not isinstance(value, int) or value < 1:
-            raise fail(OptionError, argument, "must be a whole number from 1", got=show(value))
+    whole_number(batch_size, "batch_size", 1)
+    if max_length is not None:
+        whole_number(max_length, "max_length", 1)
     network = PretrainedModel(model, kind, model_revision, device, max_length)
     rows = open_rows(
         data,
