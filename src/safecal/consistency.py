@@ -14,11 +14,13 @@ from scipy import special
 
 from . import documents
 from ._checks.columns import choice, fraction
+from ._checks.message import fail
 from ._checks.options import spelled
 from ._checks.runs import expected_rows, run_column, step_column
 from ._steady import steadied, steady
 from ._types import ArrayLike, BoolArray, FloatArray, Quantity
 from .display import Metric, evaluation_text, inference_rows, number
+from .errors import FormError
 from .evaluation import Evaluation
 from .families.predictions import Predictions
 from .front_door import evaluate_predictions
@@ -335,6 +337,9 @@ def assess_consistency(
     safecal consistency: 1000 states in 100 runs of 10 steps
     ...
     """
+    if not isinstance(predictions, Predictions):
+        hint = "build them with `safecal.gaussian(x_true, mean, cov=cov)`, or another family of states."
+        raise fail(FormError, "predictions", "must be predictions", got=f"a {type(predictions).__name__}", hint=hint)
     choice(quantity, "quantity", QUANTITIES)
     runs = run_column(run, predictions.n, predictions.outcome)
     steps = step_column(step, predictions.n, predictions.outcome)

@@ -6,21 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 
 import safecal
 from safecal import _types
+from safecal.compat.huggingface.classifier import ClassifierRun, RunOptions, run_classifier
 from safecal.compat.stonesoup import monte_carlo
 from safecal.engines.batches import evaluate_batches
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import AlignmentError, FormError, OptionError
 from safecal.front_door import evaluate_predictions
 from safecal.options import EvaluateOptions, LimitOptions
+from safecal.paper import simulate
+from safecal.paper.real_models import table2
 from safecal.plot import ReliabilityDisplay
 from safecal.testing import assert_safe
 
+mpl.use("Agg")
 SOURCE = Path(safecal.__file__).parent
 Y = [0, 1, 1, 0, 1, 0, 1, 1]
 P = [0.2, 0.7, 0.9, 0.4, 0.6, 0.3, 0.8, 0.55]
@@ -92,6 +97,23 @@ def test_weights_of_other_rows_are_refused(door: Callable[..., Any]) -> None:
         door(pd.Series(Y), P, sample_weight=weight)
 
 
+def test_a_model_of_any_family_is_asserted_safe(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(2000, 2))
+    assert_safe(safecal.gaussian(x, 0 * x, std=1.0))
+    with pytest.raises(AssertionError, match="UNSAFE"):
+        assert_safe(safecal.gaussian(x, 0 * x, std=0.5))
+
+
+def test_a_display_draws_predictions() -> None:
+    drawn, same = ReliabilityDisplay.from_predictions(PREDICTIONS), ReliabilityDisplay.from_predictions(Y, P)
+    assert np.array_equal(drawn.observed, same.observed, equal_nan=True)
+
+
+def test_consistency_is_that_of_predictions() -> None:
+    with pytest.raises(FormError, match=r"`predictions` must be predictions; got a list\.\n\nHint: build them with"):
+        safecal.assess_consistency([1.0], run=[0], step=[0])
+
+
 def test_evaluate_sends_predictions_to_their_own_method() -> None:
     with pytest.raises(FormError, match=r"`y_true` must be an array .*\n\nHint: call `\.evaluate\(\)` on them"):
         safecal.evaluate(PREDICTIONS)
@@ -119,6 +141,12 @@ MISSPELLED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "assess_consistency": (lambda **o: safecal.assess_consistency(PREDICTIONS, **o), "runs", "run"),
     "evaluate_batches": (lambda **o: evaluate_batches([(Y, P)], **o), "treshold", "threshold"),
     "evaluate_frame": (lambda **o: evaluate_frame(pd.DataFrame({"y": Y, "p": P}), **o), "treshold", "threshold"),
+    "ClassifierRun.evaluate": (
+        ClassifierRun("m", "d", np.array(Y), np.array(P), ("no", "yes"), "yes", 0, None).evaluate, "bin", "bins",
+    ),
+    "run_classifier": (lambda **o: run_classifier("model", "data", **o), "batchsize", "batch_size"),
+    "table2": (lambda **o: table2("roberta", **o), "batchsize", "batch_size"),
+    "Simulation.evaluate": (simulate(100).evaluate, "bin", "bins"),
     "monte_carlo": (lambda **o: monte_carlo([], **o), "treshold", "threshold"),
     "ReliabilityDisplay.from_predictions": (
         lambda **o: ReliabilityDisplay.from_predictions(Y, P, **o), "stratgy", "strategy",
@@ -164,6 +192,10 @@ def test_the_typed_options_are_those_of_the_doors() -> None:
     assert set(EvaluateOptions.__annotations__) == _keywords(evaluate_predictions) | set(LimitOptions.__annotations__)
     arrays = {"logits", "pos_label", "labels", "clip"}
     assert _keywords(safecal.evaluate) == set(EvaluateOptions.__annotations__) | arrays
+
+
+def test_what_table2_hands_on_is_what_a_run_takes() -> None:
+    assert set(RunOptions.__annotations__) | {"kind"} == _keywords(run_classifier)
 
 
 def test_named_choices_are_those_that_are_checked() -> None:

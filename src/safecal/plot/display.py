@@ -13,6 +13,7 @@ from .._types import AnyArray, ArrayLike, Labels
 from ..errors import LabelError, OptionError, ShapeError
 from ..evaluation import Evaluation
 from ..families.classifier import predictions_of
+from ..families.predictions import Predictions
 from ..front_door import evaluate_predictions
 from ..options import EvaluateOptions
 from .canvas import Look, axes_on, heading, next_look
@@ -110,7 +111,7 @@ class Display(ABC):
     @spelled(EvaluateOptions)
     def from_predictions(
         cls,
-        y_true: ArrayLike,
+        y_true: Predictions | ArrayLike,
         y_prob: ArrayLike | None = None,
         *,
         logits: ArrayLike | None = None,
@@ -121,12 +122,12 @@ class Display(ABC):
         name: str | None = None,
         **options: Unpack[EvaluateOptions],
     ) -> Self:
-        """Evaluate a classifier, and draw.
+        """Evaluate a model, and draw.
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            What happened.
+        y_true : array-like of shape (n,), or Predictions
+            What happened, with a prediction beside it; or predictions, which hold both.
         y_prob : array-like of shape (n,) or (n, K)
             Probability of the positive class, or of each of K classes.
         logits : array-like of shape (n,) or (n, K)

@@ -15,6 +15,7 @@ from .._types import ArrayLike, Labels
 from ..errors import OptionError
 from ..evaluation import Evaluation
 from ..families.classifier import predictions_of
+from ..families.predictions import Predictions
 from ..front_door import evaluate_predictions
 from ..groups import judge_groups
 from ..html.intervals import ecd_range
@@ -119,7 +120,7 @@ class GroupsDisplay(Display):
     @spelled(EvaluateOptions)
     def from_predictions(
         cls,
-        y_true: ArrayLike,
+        y_true: Predictions | ArrayLike,
         y_prob: ArrayLike | None = None,
         *,
         logits: ArrayLike | None = None,
@@ -131,12 +132,12 @@ class GroupsDisplay(Display):
         most: int = _MOST,
         **options: Unpack[EvaluateOptions],
     ) -> Self:
-        """Evaluate a classifier by group, and draw.
+        """Evaluate a model by group, and draw.
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            What happened.
+        y_true : array-like of shape (n,), or Predictions
+            What happened, with a prediction beside it; or predictions, which hold both.
         y_prob : array-like of shape (n,) or (n, K)
             Probability of the positive class, or of each of K classes.
         logits : array-like of shape (n,) or (n, K)
