@@ -198,6 +198,13 @@ def test_what_table2_hands_on_is_what_a_run_takes() -> None:
     assert set(RunOptions.__annotations__) | {"kind"} == _keywords(run_classifier)
 
 
+@pytest.mark.parametrize("option", ["batch_size", "max_length"])
+@pytest.mark.parametrize("value", [0, 2.5, True])
+def test_a_run_counts_in_whole_numbers(option: str, value: Any) -> None:
+    with pytest.raises(OptionError, match=f"`{option}` must be a whole number, at least 1; got {value}"):
+        run_classifier("model", "data", **{option: value})
+
+
 def test_named_choices_are_those_that_are_checked() -> None:
     verdict = safecal.evaluate(Y, P).verdict
     assert verdict.decision in get_args(_types.Decision)

@@ -1,7 +1,7 @@
 """Would a calibrated model have been this surprised?"""
 
 import math
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from .surprises import draw_surprises, expected_surprises, observed_surprises, s
 
 __all__ = ["calibration_test", "cluster_test", "decided", "generator", "p_value", "statistic"]
 
-ALTERNATIVES = ("over-confident", "under-confident", "two-sided")
+ALTERNATIVES: tuple[Alternative, ...] = ("over-confident", "under-confident", "two-sided")
 METHODS = get_args(TestMethod)
 ENOUGH = 10.0  # expected surprises above which the law is smooth enough for a saddlepoint
 DRAWS = 19_999
@@ -113,30 +113,26 @@ def calibration_test(
     >>> good.p_value > 0.05, bad.p_value < 1e-6, bad.method
     (True, True, 'saddlepoint')
     """
-    alternative = _alternative(alternative)
+    side = one_side(alternative, "alternative", ALTERNATIVES)
     choice(method, "method", METHODS)
     if isinstance(y_true, Summary):
         refuse_arrays("sums", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
-        return _from_sums(y_true, alternative, method, cluster, sample_weight)
+        return _from_sums(y_true, side, method, cluster, sample_weight)
     predictions = predictions_of(
         y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, also=", a Summary"
     )
     same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster)
     weight = weights(sample_weight, predictions.n, predictions.outcome)
     if cluster is not None or method == "cluster":
-        return _by_cluster(predictions, alternative, method, cluster, weight)
+        return _by_cluster(predictions, side, method, cluster, weight)
     if method in ("normal", "pearson3"):
-        return _from_sums(predictions.summary(sample_weight), alternative, method, None, None)
+        return _from_sums(predictions.summary(sample_weight), side, method, None, None)
     tally = Tally.of_checked(predictions, None, weight, None, None)
-    known = decided(tally.summary, alternative)
+    known = decided(tally.summary, side)
     if known is not None:
         return known
     found, used, reason = _from_rows(predictions, tally, method, weight, generator(rng))
-    return TestResult(statistic(tally.summary), p_value(found, alternative), alternative, used, reason, tally.n)
-
-
-def _alternative(value: Any) -> Alternative:
-    return cast(Alternative, one_side(value, "alternative", ALTERNATIVES))
+    return TestResult(statistic(tally.summary), p_value(found, side), side, used, reason, tally.n)
 
 
 def statistic(s: Summary) -> float:
