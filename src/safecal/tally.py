@@ -366,6 +366,11 @@ def _unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
     nodes, groups = tally.group_nodes, tally.groups
     if nodes is not None and (groups is None or nodes.keys != groups.keys or nodes.weighted != tally.weighted):
         yield "group_nodes", "must have the keys of `groups`, in their order, and weights where rows have them"
+    classes = tally.class_sums
+    if classes is not None and any(
+        not part.sum() <= s.weight * 1.01 for part in (classes.predicted, classes.observed)
+    ):  # fmt: skip
+        yield "class_sums", f"must not have more than the weight {s.weight:.6g} of all rows"
     if tally.axes is not None and len(tally.axes.sums) != tally.dimension:
         yield "axes", f"must have {tally.dimension} axes, as many as `dimension` says"
 

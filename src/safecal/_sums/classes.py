@@ -13,6 +13,7 @@ __all__ = ["MOST", "ClassSums"]
 
 MOST = 32  # classes that are summed by pairs: more would cost more than all other sums together
 _OTHERS = 3  # columns beside the products
+_LARGEST = 1e160  # more than any sum of weights, or of their squares, of which there is a document
 
 
 @final
@@ -82,7 +83,7 @@ class ClassSums:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        row = documents.list_of(documents.numbers, 2 + _OTHERS, MOST + _OTHERS)
+        row = documents.list_of(documents.between(-_LARGEST, _LARGEST), 2 + _OTHERS, MOST + _OTHERS)
         found = documents.read(
             "class_sums", document, {"sums": documents.list_of(documents.list_of(row, 2, MOST), 1, 2)}
         )
@@ -90,4 +91,9 @@ class ClassSums:
         classes, columns = next(iter(sizes))
         if len(sizes) > 1 or columns != classes + _OTHERS:
             documents.refuse(f"must have {classes} classes, each with {classes + _OTHERS} sums")
-        return cls(np.array(found["sums"], dtype=np.float64))
+        sums = np.array(found["sums"], dtype=np.float64)
+        products, predicted, observed = sums[..., :classes], sums[..., -2], sums[..., -1]
+        close = 1.0 + 1e-6
+        if (products < 0.0).any() or (products > close * predicted[..., None]).any() or (observed < 0.0).any():
+            documents.refuse("must have sums that some probabilities have")
+        return cls(sums)

@@ -137,7 +137,8 @@ def _unclear(source: Source, command: str, given: str | None, unclear: Unclear) 
     y, value, option = given or "COLUMN", "COLUMN", "--prob"
     if what != "what happened":
         value = found[0] if found else value
-        pair = next((c for c in source.columns if f"{c}_outcome" in source.columns), None)
+        there = set(source.columns)
+        pair = next((c for c in source.columns if f"{c}_outcome" in there), None)
         if pair is not None:
             value, y = pair, given or f"{pair}_outcome"
         else:

@@ -44,7 +44,7 @@ def factor_range(intervals: Sequence[Interval], limit: float, curve: Sequence[fl
     ``curve`` are further values that are shown where they do not lie too far out.
     """
     nearest = [i.high if i.value == 0.0 else i.low if i.value == math.inf else i.value for i in intervals]
-    marks = [1.0, *(x for x in ((1.0 + _ROOM) * limit, *nearest) if 0.0 < x < math.inf)]
+    marks = [1.0, *(x for x in (limit, (1.0 + _ROOM) * limit, *nearest) if 0.0 < x < math.inf)]
     bounds = [end for i in intervals if not math.isnan(i.value) for end in (i.low, i.high)]
     least, most = min(marks) / _FARTHEST, max(marks) * _FARTHEST
     low = min([*marks, *(b for b in (*bounds, *curve) if b >= least)])

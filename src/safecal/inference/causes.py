@@ -4,6 +4,7 @@ Each fault is a change of the predictions with one or two numbers to fit. The on
 price of `PRICE` for each number; what is left is compared range by range, for faults that none of them explains.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ PRICE = 6.0  # of one fitted number, in log-likelihood: by chance alone it gains
 _LESS = 3.0  # that wrong labels must gain beyond a temperature: where predictions are vague the two are alike
 _ALIKE = 1e-3  # log-likelihood: less is no difference
 _SHARE = 1e-12  # of labels: less is no difference
+_HALVINGS, _STEPS = 8, 30  # of the scale of that share, and of Newton's method
 _RANGES = 16  # of about equal information, in which the rest is compared
 
 
@@ -85,17 +87,18 @@ def _noise(rows: LogisticRows, base: float, least: float) -> tuple[float, float]
         ratio = apart / (mass + share * apart)
         return float(m @ ratio), -float(m @ (ratio * ratio))
 
-    share, low, high = 1e-9, 0.0, 1.0
-    first, second = slopes(share)
-    if not first > 0.0:
+    low, high = 1e-9, 1.0
+    if not slopes(low)[0] > 0.0:
         return 0.0, 0.0
-    while high - low > _SHARE:  # the likelihood is concave: Newton's steps, where they stay inside
-        low, high = (share, high) if first > 0.0 else (low, share)
-        step = share - first / second
-        done, share = abs(step - share) < _SHARE, step if low < step < high else 0.5 * (low + high)
-        if done:
-            break
+    for _ in range(_HALVINGS):  # the likelihood is concave: first its scale, and then Newton's steps
+        share = math.sqrt(low * high)
+        low, high = (share, high) if slopes(share)[0] > 0.0 else (low, share)
+    share = low
+    for _ in range(_STEPS):
         first, second = slopes(share)
+        before, share = share, min(max(share - first / second, low), high)
+        if abs(share - before) < _SHARE:
+            break
     return share, max(float(m @ np.log(mass + share * apart)) - base, 0.0)
 
 
