@@ -24,11 +24,14 @@ class Goal:
     most: float | None = None  # without it the ratio is told alone
     needs: str | None = None  # an instruction set
 
+    def applies(self, found: Found) -> bool:
+        """Tell whether the processor has what the goal needs."""
+        return self.needs is None or self.needs in found["machine"]["instructions"]
+
     def reached(self, found: Found) -> tuple[float | None, bool]:
         """Return the ratio, None where it was not measured, and whether the goal was met or does not apply here."""
         value = self.ratio(found)
-        applies = self.needs is None or self.needs in found["machine"]["instructions"]
-        return value, value is None or self.most is None or not applies or value <= self.most
+        return value, value is None or self.most is None or not self.applies(found) or value <= self.most
 
 
 def _at(found: Found, name: str, rows: int) -> dict[str, Any] | None:

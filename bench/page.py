@@ -90,6 +90,8 @@ def _goals(found: dict[str, Any]) -> str:
             wanted = "" if goal.most is None else f"{goal.most:g}"
             shown = _digits(value)
             said = "" if goal.most is None else "met" if met else "**missed**"
+            if not goal.applies(found) and value > (goal.most or value):
+                said = f"does not apply: no {goal.needs} here"
             body.append([goal.what, goal.beside, shown if met else f"**{shown}**", wanted, said])
     title = "### What safecal is held to\n\n"
     return title + _rows(["", "beside", "ratio", "at most", ""], body, 2)

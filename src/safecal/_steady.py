@@ -58,6 +58,8 @@ def steady(function: F) -> F:
 
     @wraps(function)
     def inside(*given: Any, **named: Any) -> Any:
+        if _inside.get():  # most calls are; what `_default` does then is nothing, slowly
+            return function(*given, **named)
         with _default():
             return function(*given, **named)
 
