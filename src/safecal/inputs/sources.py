@@ -30,6 +30,7 @@ _SUFFIXES = {
 }  # fmt: skip
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "npz"}
 _FORMAT_NAMES = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON Lines", "parquet": "Parquet", "arrow": "Arrow"}
+_DEEPEST = 500  # levels of JSON
 _FORMATS = "CSV, TSV, Parquet, JSON Lines, Arrow or .npz"
 
 
@@ -284,11 +285,20 @@ def _must_be_text(path: str, name: str, kind: str, separator: str | None) -> Non
         return
     if b"\0" in head:
         raise FileError(f"{name} is not text, so it is no {kind} file.\n\nHint: {_FORMATS} files are read.")
+    if kind == "jsonl" and _depth(head) > _DEEPEST:  # which ends some releases of Polars, and Python with them
+        raise FileError(f"{name} cannot be read: its first lines are nested more than {_DEEPEST} levels deep.")
     if kind == "csv" and separator is None:
         line = head.split(b"\n", 1)[0]
         if b"," not in line and (b"\t" in line or b";" in line):
             hint = "`--format tsv`" if b"\t" in line else "`--sep ';'`"
             raise FileError(f"{name} has no comma in its first line.\n\nHint: add {hint}.")
+
+
+def _depth(text: bytes) -> int:
+    """Return how deep brackets are nested in a text, also where they stand in words."""
+    found = np.frombuffer(text, dtype=np.uint8)
+    opened, closed = np.isin(found, tuple(b"[{")), np.isin(found, tuple(b"]}"))
+    return int(np.cumsum(opened.astype(np.int64) - closed, dtype=np.int64).max(initial=0))
 
 
 def _guessed_rows(path: str) -> int | None:
