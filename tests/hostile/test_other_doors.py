@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +12,8 @@ from scipy import stats
 
 import safecal
 from safecal.errors import SafecalError
+
+from .fuzzing import fuzz
 
 STATES: list[Callable[[np.random.Generator, Any], Any]] = [
     lambda r, shape: r.normal(0, 1, shape), lambda r, shape: r.normal(0, 1e150, shape),
@@ -109,42 +108,10 @@ def _call(rng: np.random.Generator) -> tuple[str, Callable[[], bool]]:
     return name, doors[name]
 
 
-def fuzz(seed: int, count: int) -> tuple[Counter[str], list[str]]:
-    """Try so many calls; return the counts, and what went wrong."""
-    counts: Counter[str] = Counter()
-    faults: list[str] = []
-    for k in range(count):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is drawn, not of what is done with it
-            name, call = _call(np.random.default_rng([seed, k]))
-        counts["tried"] += 1
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                right = call()
-            counts["accepted" if right else "silent wrong"] += 1
-            if not right:
-                faults.append(f"[{seed}, {k}] {name}: a wrong answer")
-        except SafecalError:
-            counts["refused"] += 1
-        except Exception as error:  # noqa: BLE001 - what is looked for
-            counts["tracebacks"] += 1
-            faults.append(f"[{seed}, {k}] {name}: {type(error).__name__}: {error}")
-    return counts, faults
-
-
-def _report(counts: Counter[str], faults: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    names = ("tried", "accepted", "refused", "silent wrong", "tracebacks")
-    with capsys.disabled():
-        sys.stdout.write("\n" + ", ".join(f"{name} {counts[name]}" for name in names) + "\n")
-    assert not faults, "\n".join(faults[:20])
-    assert counts["accepted"] > 0.1 * counts["tried"]
-
-
 def test_a_few_strange_states_are_answered_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    _report(*fuzz(0, 60), capsys)
+    fuzz(_call, 0, 60, capsys)
 
 
 @pytest.mark.proof
 def test_strange_states_are_answered_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    _report(*fuzz(1, 1000), capsys)
+    fuzz(_call, 1, 1000, capsys)
