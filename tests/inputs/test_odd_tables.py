@@ -209,3 +209,14 @@ def _holds(table: Table, ask: Callable[[], safecal.Evaluation]) -> None:
         assert complaint.count == (table.rows, len(table.columns["y"]))
     if table.row is not None:
         assert complaint.place.startswith(f"row {table.row}")
+
+
+@pytest.mark.parametrize("truths", [[True, False, True], ["true", "false", "true"], ["TRUE", "FALSE", "TRUE"]])
+@pytest.mark.parametrize("order", [("p_true", "p_false"), ("p_false", "p_true"), (".pred_TRUE", ".pred_FALSE")])
+def test_truths_belong_to_the_columns_that_are_named_so(truths: list[Any], order: tuple[str, str]) -> None:
+    from safecal.engines.frames import evaluate_frame
+
+    p = np.array([0.9, 0.2, 0.7])
+    columns = {name: p if name.lower().endswith("true") else 1 - p for name in order}
+    found = evaluate_frame(pl.DataFrame({"y": truths, **columns}), y_true="y", y_prob=list(order))
+    assert found.nll == pytest.approx(safecal.evaluate([1, 0, 1], p).nll)

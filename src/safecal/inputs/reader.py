@@ -174,7 +174,9 @@ class Reader:
         self._look_across(y, v)
         given = {columns.form: v}
         names = None if columns.labels is None else _alike_typed(columns.labels, y)
-        if names is None and v.ndim == 2 and y.dtype.kind in "UO":
+        if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:
+            y, names = np.where(y, "true", "false"), ends
+        elif names is None and v.ndim == 2 and y.dtype.kind in "UO":
             names = self._classes(y)
         return classifier(
             y, **given, pos_label=self._positive(y), labels=names, clip=columns.clip, whole=whole
@@ -195,6 +197,12 @@ class Reader:
         if self.positive:
             refuse_labels(self.columns, True, self.others)
         return wanted
+
+    def _truths(self) -> list[str] | None:
+        """Return "true" and "false" in the order of two columns that are named so; None where they are not."""
+        names = [name.lower() for name in self.columns.values]
+        found = [next((end for end in ("true", "false") if name.endswith(end)), "") for name in names]
+        return found if sorted(found) == ["false", "true"] else None
 
     def _classes(self, y: AnyArray) -> list[str] | None:
         """Name the classes after their columns, less what all of them begin with; None where that names not all."""
