@@ -220,3 +220,13 @@ def test_truths_belong_to_the_columns_that_are_named_so(truths: list[Any], order
     columns = {name: p if name.lower().endswith("true") else 1 - p for name in order}
     found = evaluate_frame(pl.DataFrame({"y": truths, **columns}), y_true="y", y_prob=list(order))
     assert found.nll == pytest.approx(safecal.evaluate([1, 0, 1], p).nll)
+
+
+@pytest.mark.parametrize("order", [(".pred_0", ".pred_1"), (".pred_1", ".pred_0"), ("p1", "p0")])
+def test_numbers_belong_to_the_columns_that_end_in_them(order: tuple[str, str]) -> None:
+    from safecal.engines.frames import evaluate_frame
+
+    p = np.array([0.9, 0.2, 0.7])
+    columns = {name: p if name.endswith("1") else 1 - p for name in order}
+    found = evaluate_frame(pl.DataFrame({"y": [1, 0, 1], **columns}), y_true="y", y_prob=list(order))
+    assert found.nll == pytest.approx(safecal.evaluate([1, 0, 1], p).nll)

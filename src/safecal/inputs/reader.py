@@ -176,7 +176,7 @@ class Reader:
         names = None if columns.labels is None else _alike_typed(columns.labels, y)
         if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:
             y, names = np.where(y, "true", "false"), ends
-        elif names is None and v.ndim == 2 and y.dtype.kind in "UO":
+        elif names is None and v.ndim == 2 and len(columns.values) > 1 and y.dtype.kind != "b":
             names = self._classes(y)
         return classifier(
             y, **given, pos_label=self._positive(y), labels=names, clip=columns.clip, whole=whole
@@ -204,12 +204,19 @@ class Reader:
         found = [next((end for end in ("true", "false") if name.endswith(end)), "") for name in names]
         return found if sorted(found) == ["false", "true"] else None
 
-    def _classes(self, y: AnyArray) -> list[str] | None:
+    def _classes(self, y: AnyArray) -> list[Any] | None:
         """Name the classes after their columns, less what all of them begin with; None where that names not all."""
         names = list(self.columns.values)
         common = _common_start(names)
+        ends = [name[len(common) :] for name in names]
         seen = set(np.unique(y).tolist())
-        for found in ([name[len(common) :] for name in names], names):
+        if y.dtype.kind in "iuf":  # columns that end in the number of their class, in whatever order
+            parts = [re.fullmatch(r"(.*?)([0-9]+)", name) for name in names]
+            stems = {None if part is None else part[1] for part in parts}
+            numbered = [int(part[2]) for part in parts if part is not None]
+            alike = len(stems) == 1 and len(set(numbered)) == len(names)
+            return numbered if alike and seen <= set(numbered) else None
+        for found in (ends, names):
             if seen <= set(found) and len(set(found)) == len(found):
                 return found
         return None
