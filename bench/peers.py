@@ -46,7 +46,7 @@ class Entry:
 def _on(threads: int | None) -> Any:
     """Return safecal, on so many threads."""
     import safecal
-    from safecal import tabulate
+    from safecal._sums import tabulate
 
     assert hasattr(tabulate, "_THREADS")
     if threads is not None:

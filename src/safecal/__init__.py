@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._sums.bins import Bins
+    from ._sums.histogram import Histogram
+    from ._sums.scored import Scored
+    from ._sums.summary import Summary
+    from ._sums.table import Table
+    from ._sums.tally import Tally
     from ._versions import show_versions
-    from .baseline import Baseline
-    from .bins import Bins
-    from .comparison import Comparison, Difference, SideBySide
-    from .consistency import Consistency, assess_consistency
-    from .diagnosis import Diagnosis
     from .errors import SafecalError
-    from .evaluation import Evaluation
     from .families.bernoulli import bernoulli
     from .families.categorical import categorical
     from .families.density import density
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
     from .families.predictions import Predictions
-    from .front_door import evaluate
-    from .groups import GroupVerdict, TooSmall
-    from .histogram import Histogram
     from .inference.calibration import calibration_test
     from .inference.cox import Cox
     from .inference.local import Local, Range
@@ -33,73 +30,76 @@ if TYPE_CHECKING:
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
     from .inference.temperature import implied_temperature
-    from .limits import Limits
+    from .judge.baseline import Baseline
+    from .judge.comparison import Comparison, Difference, SideBySide
+    from .judge.consistency import Consistency, assess_consistency
+    from .judge.diagnosis import Diagnosis
+    from .judge.evaluation import Evaluation
+    from .judge.front_door import evaluate
+    from .judge.groups import GroupVerdict, TooSmall
+    from .judge.limits import Limits
+    from .judge.paired import compare
+    from .judge.places import Place
+    from .judge.planning import RowsNeeded, rows_needed
+    from .judge.reliability import Reliability, assess_reliability
+    from .judge.verdict import Verdict
     from .metrics import brier, ecd, ece, esce, nees, nll
-    from .paired import compare
-    from .places import Place
-    from .planning import RowsNeeded, rows_needed
     from .recalibrate.temperature import SafeTemperature, Temperature
-    from .reliability import Reliability, assess_reliability
-    from .scored import Scored
-    from .summary import Summary
-    from .table import Table
-    from .tally import Tally
-    from .verdict import Verdict
 
     __version__: str
 
 _HOMES = {
-    "Baseline": "baseline",
-    "Bins": "bins",
+    "Baseline": "judge.baseline",
+    "Bins": "_sums.bins",
     "ClassShift": "inference.shifts",
     "ClassShifts": "inference.shifts",
-    "Comparison": "comparison",
-    "Consistency": "consistency",
+    "Comparison": "judge.comparison",
+    "Consistency": "judge.consistency",
     "Cox": "inference.cox",
-    "Diagnosis": "diagnosis",
-    "Difference": "comparison",
-    "Evaluation": "evaluation",
-    "GroupVerdict": "groups",
-    "Histogram": "histogram",
+    "Diagnosis": "judge.diagnosis",
+    "Difference": "judge.comparison",
+    "Evaluation": "judge.evaluation",
+    "GroupVerdict": "judge.groups",
+    "Histogram": "_sums.histogram",
     "Interval": "inference.results",
-    "Limits": "limits",
+    "Limits": "judge.limits",
     "Local": "inference.local",
     "Mistakes": "inference.mistakes",
-    "Place": "places",
+    "Place": "judge.places",
     "Predictions": "families.predictions",
     "Range": "inference.local",
-    "Reliability": "reliability",
-    "RowsNeeded": "planning",
+    "Reliability": "judge.reliability",
+    "RowsNeeded": "judge.planning",
     "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
-    "Scored": "scored",
-    "SideBySide": "comparison",
-    "Summary": "summary",
-    "Table": "table",
-    "Tally": "tally",
+    "Scored": "_sums.scored",
+    "SideBySide": "judge.comparison",
+    "Summary": "_sums.summary",
+    "Table": "_sums.table",
+    "Tally": "_sums.tally",
     "Temperature": "recalibrate.temperature",
     "TestResult": "inference.results",
-    "TooSmall": "groups",
-    "Verdict": "verdict",
-    "assess_consistency": "consistency",
-    "assess_reliability": "reliability",
+    "TooSmall": "judge.groups",
+    "Verdict": "judge.verdict",
+    "assess_consistency": "judge.consistency",
+    "assess_reliability": "judge.reliability",
     "bernoulli": "families.bernoulli",
     "brier": "metrics",
     "calibration_test": "inference.calibration",
     "categorical": "families.categorical",
-    "compare": "paired",
+    "compare": "judge.paired",
     "density": "families.density",
     "ecd": "metrics",
     "ece": "metrics",
     "esce": "metrics",
-    "evaluate": "front_door",
+    "evaluate": "judge.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
     "implied_temperature": "inference.temperature",
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
-    "rows_needed": "planning",
+    "rows_needed": "judge.planning",
     "show_versions": "_versions",
 }
 

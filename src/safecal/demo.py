@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .evaluation import Evaluation
-from .front_door import evaluate
+from .judge.evaluation import Evaluation
+from .judge.front_door import evaluate
 
 __all__ = ["main"]
 

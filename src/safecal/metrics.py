@@ -6,12 +6,12 @@ from ._checks.columns import weights
 from ._checks.options import spelled
 from ._checks.rows import same_labels
 from ._steady import steady
+from ._sums.bins import Bins
+from ._sums.table import Table
 from ._types import ArrayLike, BinOn, Labels, SideGiven, Strategy
-from .bins import Bins
 from .families.classifier import classifier
 from .families.gaussian import gaussian
 from .families.predictions import Predictions
-from .table import Table
 
 __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]
 

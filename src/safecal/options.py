@@ -4,8 +4,8 @@ from typing import Literal, TypedDict
 
 import numpy as np
 
+from ._sums.bins import Bins
 from ._types import ArrayLike, BinOn, Rule, Strategy
-from .bins import Bins
 
 __all__ = ["EvaluateOptions", "LimitOptions"]
 

@@ -7,15 +7,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from ._checks.options import spelled
+from ._sums.scored import Scored
+from ._sums.summary import Summary, summaries, summed
 from ._types import ArrayLike, Labels
 from .errors import UnavailableError
 from .families.classifier import predictions_of
 from .families.predictions import Predictions
-from .front_door import evaluate_predictions
+from .judge.front_door import evaluate_predictions
+from .judge.verdict import SAFE
 from .options import EvaluateOptions
-from .scored import Scored
-from .summary import Summary, summaries, summed
-from .verdict import SAFE
 
 __all__ = ["assert_family_laws", "assert_safe"]
 

@@ -28,45 +28,17 @@ ROOMS = {
     "_steady": 0,
     "_versions": 2,
     "_checks": 1,
-    "certainty": 1,
     "_kernels": 1,
     "documents": 1,
     "files": 1,
-    "scored": 2,
     "_sums": 2,
-    "summary": 2,
-    "histogram": 2,
     "families": 3,
-    "bins": 3,
     "options": 3,
-    "tabular": 3,
-    "table": 4,
-    "tabulate": 4,
-    "plan": 4,
-    "ordered": 4,
-    "tally": 4,
-    "clustering": 4,
-    "limits": 4,
-    "band": 4,
-    "display": 5,
-    "inference": 5,
-    "reliability": 5,
-    "chance": 5,
+    "inference": 4,
     "recalibrate": 5,
     "monitor": 5,
-    "places": 6,
-    "diagnosis": 6,
-    "groups": 6,
-    "reasons": 6,
-    "verdict": 6,
-    "evaluation": 7,
-    "baseline": 7,
-    "front_door": 7,
-    "planning": 7,
-    "comparison": 7,
-    "consistency": 7,
-    "paired": 7,
-    "metrics": 7,
+    "judge": 5,
+    "metrics": 6,
     "inputs": 7,
     "engines": 8,
     "html": 8,
@@ -82,81 +54,44 @@ ROOMS = {
 }
 
 # The package itself offers everything up to the front doors: only what lies above them may import it by name.
-FRONT_DOOR = 7
+FRONT_DOOR = 6
 
 # Steps inside one room, from the left to the right. They must form no circle.
 SAME_ROOM = {
-    ("summary", "scored"),
-    ("histogram", "scored"),
-    ("families", "options"),
-    ("options", "bins"),
-    ("display", "inference"),
-    ("display", "reliability"),
-    ("reliability", "inference"),
-    ("reliability", "chance"),
-    ("chance", "inference"),
-    ("histogram", "_sums"),
-    ("_sums", "scored"),
-    ("plan", "tabulate"),
-    ("tally", "clustering"),
-    ("clustering", "tabulate"),
-    ("tally", "plan"),
-    ("tally", "ordered"),
-    ("reasons", "places"),
-    ("diagnosis", "places"),
-    ("verdict", "diagnosis"),
-    ("planning", "evaluation"),
-    ("groups", "places"),
-    ("verdict", "groups"),
-    ("verdict", "places"),
-    ("verdict", "reasons"),
-    ("tally", "table"),
-    ("tally", "tabulate"),
-    ("recalibrate", "inference"),
-    ("monitor", "inference"),
     ("compat", "watch"),
-    ("tabulate", "table"),
+    ("families", "options"),
+    ("monitor", "judge"),
     ("plot", "html"),
     ("report", "html"),
-    ("front_door", "evaluation"),
-    ("baseline", "evaluation"),
-    ("consistency", "evaluation"),
-    ("consistency", "front_door"),
-    ("paired", "comparison"),
-    ("paired", "evaluation"),
 }
 
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.
 UPWARD = {
-    ("families.predictions", "Predictions.evaluate"): {"front_door"},
-    ("families.predictions", "Predictions.summary"): {"tabulate"},
-    ("families.predictions", "Predictions.table"): {"tabulate"},
-    ("families.predictions", "Predictions.tally"): {"plan", "tally"},
-    ("comparison", "Comparison.plot"): {"plot.compared"},
-    ("comparison", "Comparison.report"): {"report.compared"},
-    ("consistency", "Consistency.plot"): {"plot.consistency"},
-    ("evaluation", "Evaluation.plot"): {"plot.dashboard"},
-    ("evaluation", "Evaluation.report"): {"report"},
-    ("evaluation", "Evaluation._repr_html_"): {"html.notebook"},
-    ("verdict", "Verdict._repr_html_"): {"html.notebook"},
+    ("families.predictions", "Predictions.evaluate"): {"judge.front_door"},
+    ("judge.comparison", "Comparison.plot"): {"plot.compared"},
+    ("judge.comparison", "Comparison.report"): {"report.compared"},
+    ("judge.consistency", "Consistency.plot"): {"plot.consistency"},
+    ("judge.evaluation", "Evaluation.plot"): {"plot.dashboard"},
+    ("judge.evaluation", "Evaluation.report"): {"report"},
+    ("judge.evaluation", "Evaluation._repr_html_"): {"html.notebook"},
+    ("judge.verdict", "Verdict._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
-    ("table", "Table.intervals"): {"inference.keyed"},
-    ("table", "Table.__repr__"): {"display"},
-    ("table", "Table._repr_html_"): {"display"},
+    ("_sums.table", "Table.intervals"): {"inference.keyed"},
+    ("_sums.table", "Table.__repr__"): {"judge.display"},
+    ("_sums.table", "Table._repr_html_"): {"judge.display"},
 }
 
 # What their signatures name: (module, what it may import under TYPE_CHECKING).
 ANNOTATED = {
-    ("families.predictions", "bins"),
-    ("families.predictions", "evaluation"),
-    ("families.predictions", "table"),
-    ("families.predictions", "tally"),
-    ("tabular", "groups"),
-    ("tabular", "inference.results"),
-    ("tabular", "table"),
-    ("table", "groups"),
-    ("table", "inference.results"),
-    ("display", "places"),
+    ("_sums.clustering", "families.predictions"),
+    ("_sums.plan", "families.predictions"),
+    ("_sums.tabulate", "families.predictions"),
+    ("_sums.tally", "families.predictions"),
+    ("families.predictions", "judge.evaluation"),
+    ("_sums.tabular", "judge.groups"),
+    ("_sums.tabular", "inference.results"),
+    ("_sums.table", "judge.groups"),
+    ("_sums.table", "inference.results"),
 }
 
 # A function without a home is a concept without a name.
@@ -276,6 +211,21 @@ def test_listed_conveniences_exist_and_are_used() -> None:
         assert used == targets, f"{module}.{method}"
 
 
+def test_modules_form_no_circle() -> None:
+    steps = {
+        (step.module, target)
+        for module in _modules()
+        for step in _imports(module)
+        if not step.inside and not step.typing_only
+        for target in {step.target, f"{step.target}.__init__"} & set(_modules())
+        if target != module
+    }
+    while steps:
+        leaves = {b for _, b in steps} - {a for a, _ in steps}
+        assert leaves, f"a circle among {sorted(steps)}"
+        steps = {(a, b) for a, b in steps if b not in leaves}
+
+
 def test_steps_inside_a_room_form_no_circle() -> None:
     assert all(ROOMS[a] == ROOMS[b] for a, b in SAME_ROOM)
     open_steps = set(SAME_ROOM)
@@ -288,19 +238,19 @@ def test_steps_inside_a_room_form_no_circle() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("summary", "from .table import Table"),
-        ("summary", "from safecal.table import Table"),
-        ("summary", "from . import table"),
-        ("summary", "import safecal.table"),
-        ("summary", "def f():\n    from .table import Table"),
-        ("summary", "if TYPE_CHECKING:\n    from .table import Table"),
-        ("scored", "from .summary import Summary"),
-        ("families.gaussian", "from ..table import Table"),
-        ("families.gaussian", "from .. import bins"),
-        ("families.predictions", "from ..evaluation import evaluate"),
+        ("_sums.summary", "from ..judge.verdict import Verdict"),
+        ("_sums.summary", "from safecal.judge.verdict import Verdict"),
+        ("_sums.summary", "from .. import judge"),
+        ("_sums.summary", "import safecal.judge.verdict"),
+        ("_sums.summary", "def f():\n    from ..judge.verdict import Verdict"),
+        ("_sums.summary", "if TYPE_CHECKING:\n    from ..judge.verdict import Verdict"),
+        ("_sums.scored", "from ..families.gaussian import gaussian"),
+        ("families.gaussian", "from ..inference.local import Local"),
+        ("families.gaussian", "from .. import inference"),
+        ("families.predictions", "from ..judge.evaluation import evaluate"),
         ("_kernels.sums", "from .._checks import arrays"),
-        ("table", "import safecal"),
-        ("table", "from safecal import ecd"),
+        ("_sums.table", "import safecal"),
+        ("_sums.table", "from safecal import ecd"),
     ],
 )
 def test_the_law_sees_a_breach(module: str, source: str) -> None:
@@ -311,9 +261,9 @@ def test_the_law_sees_a_breach(module: str, source: str) -> None:
     ("module", "source"),
     [
         ("families.gaussian", "from .predictions import Predictions"),
-        ("families.gaussian", "from ..summary import Summary"),
-        ("summary", "from .scored import Scored"),
-        ("table", "import numpy as np\nfrom collections import abc"),
+        ("families.gaussian", "from .._sums.summary import Summary"),
+        ("_sums.summary", "from .scored import Scored"),
+        ("_sums.table", "import numpy as np\nfrom collections import abc"),
         ("demo", "import safecal"),
     ],
 )

@@ -17,8 +17,8 @@ from safecal import errors
 from safecal._kernels.nodes import node_rows
 from safecal._sums.cells import Cells
 from safecal._sums.nodes import Nodes
-from safecal.plan import Plan
-from safecal.tally import Tally
+from safecal._sums.plan import Plan
+from safecal._sums.tally import Tally
 
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")

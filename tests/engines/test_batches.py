@@ -11,7 +11,7 @@ from scipy import special
 
 import safecal
 from safecal import Evaluation
-from safecal import tally as tally_module
+from safecal._sums import tally as tally_module
 from safecal.engines import batches as engine
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.engines.pairs import in_pairs

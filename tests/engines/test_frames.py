@@ -12,9 +12,12 @@ import pytest
 
 import safecal
 from safecal import Bins, Evaluation, Limits, Summary
-from safecal import tally as tally_module
 from safecal._kernels.cells import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
+from safecal._sums import tally as tally_module
 from safecal._sums.cells import Cells, WeightedCells
+from safecal._sums.histogram import _cells
+from safecal._sums.plan import Plan
+from safecal._sums.tally import Tally
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import (
     BinsError,
@@ -29,10 +32,7 @@ from safecal.errors import (
     ShapeError,
     WeightError,
 )
-from safecal.front_door import evaluate_predictions
-from safecal.histogram import _cells
-from safecal.plan import Plan
-from safecal.tally import Tally
+from safecal.judge.front_door import evaluate_predictions
 
 nw = pytest.importorskip("narwhals")
 pa = pytest.importorskip("pyarrow")

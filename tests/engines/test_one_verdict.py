@@ -18,11 +18,11 @@ from safecal._sums import cell_pairs
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.nodes import Nodes
 from safecal._sums.pairs import Pairs
+from safecal._sums.scored import Scored
+from safecal._sums.summary import summaries, summed
 from safecal.engines.batches import Batch, evaluate_batches
-from safecal.front_door import evaluate_predictions
 from safecal.inputs import arrow
-from safecal.scored import Scored
-from safecal.summary import summaries, summed
+from safecal.judge.front_door import evaluate_predictions
 
 pa = pytest.importorskip("pyarrow")
 nw = pytest.importorskip("narwhals")

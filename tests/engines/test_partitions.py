@@ -14,7 +14,11 @@ import pytest
 
 import safecal
 from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
-from safecal import tally as tally_module
+from safecal._sums import tally as tally_module
+from safecal._sums.plan import Plan
+from safecal._sums.summary import summaries, summed
+from safecal._sums.tabulate import binned_values
+from safecal._sums.tally import Tally
 from safecal.engines import batches
 from safecal.engines.partitions import front, workers
 from safecal.engines.partitions.front import evaluate_partitions, fetch
@@ -36,10 +40,6 @@ from safecal.errors import (
 from safecal.families.rows import joined, some_rows
 from safecal.inputs import arrow
 from safecal.inputs.columns import Columns
-from safecal.plan import Plan
-from safecal.summary import summaries, summed
-from safecal.tabulate import binned_values
-from safecal.tally import Tally
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

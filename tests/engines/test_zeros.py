@@ -15,8 +15,8 @@ import pytest
 
 import safecal
 from safecal import Evaluation
+from safecal._checks.certainty import certain_reason, clip_for, decimals_of
 from safecal._kernels import compiled
-from safecal.certainty import certain_reason, clip_for, decimals_of
 from safecal.cli.main import main
 from safecal.engines.batches import Batch, evaluate_batches
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import safecal
+from safecal._sums.tally import Tally
 from safecal.inference.axis import axes_of
-from safecal.tally import Tally
 
 N, D = 400, 3
 

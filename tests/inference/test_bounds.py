@@ -9,11 +9,11 @@ from scipy import special, stats
 
 import safecal
 from safecal import Predictions
+from safecal._sums.tally import Tally
 from safecal.inference.bounds import Bounds, inverse
 from safecal.inference.keyed import interval_from_sums
 from safecal.inference.law import Law, normal_score
 from safecal.inference.skewed import bent
-from safecal.tally import Tally
 
 
 def _bounds(predictions: Predictions, weight: np.ndarray | None = None) -> Bounds:

@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize, special, stats
 
 import safecal
+from safecal._sums.tally import Tally
 from safecal.inference.cox import Cox
-from safecal.tally import Tally
 
 CASES = {
     "calibrated": (1000, 0.0, 2.0, 0.0, 1.0),

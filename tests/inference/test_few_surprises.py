@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import safecal
+from safecal._sums.tally import Tally
 from safecal.inference.bounds import Bounds
 from safecal.inference.law import Law
-from safecal.tally import Tally
 
 
 def _law(predictions: safecal.Predictions) -> Law:

@@ -11,6 +11,7 @@ from scipy import special
 
 import safecal
 from safecal import Predictions, Summary
+from safecal._sums.summary import as_sums
 from safecal.inference.keyed import (
     bounds_by_key,
     firm_and_weak_bounds,
@@ -19,7 +20,6 @@ from safecal.inference.keyed import (
     intervals_together,
 )
 from safecal.inference.tails import pearson3_quantiles
-from safecal.summary import as_sums
 
 ALPHAS = (0.4, 0.05, 0.025, 1e-3, 5e-5, 5e-7, 2.5e-8)
 

@@ -10,8 +10,8 @@ import pytest
 from scipy import special, stats
 
 import safecal
+from safecal._sums.tally import Tally
 from safecal.inference.shifts import ClassShifts
-from safecal.tally import Tally
 
 
 def _drawn(n: int, bias: Any, spread: float = 2.0, seed: int = 0) -> tuple[Any, Any]:

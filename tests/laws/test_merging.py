@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import safecal
 from safecal import Predictions, Summary, Table
-from safecal.tabulate import by_group, tabulate
+from safecal._sums.tabulate import by_group, tabulate
 
 from .cases import (
     BINS,

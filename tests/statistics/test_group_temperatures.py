@@ -9,7 +9,7 @@ from scipy import special
 
 import safecal
 from safecal import Limits, Predictions
-from safecal.groups import judge_groups
+from safecal.judge.groups import judge_groups
 
 GROUPS, SHARE = 10, 0.01  # what the groups may add to false alarms, all scales together
 T = 1.5

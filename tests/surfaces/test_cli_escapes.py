@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.baseline import Baseline
+from safecal.judge.baseline import Baseline
 from safecal.monitor import Alarm, Monitor
 from safecal.report import report_html
 from safecal.visible import visible

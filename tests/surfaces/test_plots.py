@@ -17,7 +17,7 @@ from scipy import stats
 
 import safecal
 from safecal import Evaluation, Summary, Table, plot
-from safecal.band import consistency_band, effective_rows
+from safecal._sums.band import consistency_band, effective_rows
 from safecal.errors import InputError, LabelError, MissingExtraError, OptionError, ShapeError, UnavailableError
 from safecal.html.intervals import ecd_range, factor_range
 from safecal.html.markup import shortened, visible

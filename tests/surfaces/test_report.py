@@ -20,7 +20,8 @@ from scipy import stats
 
 import safecal
 from safecal import Evaluation
-from safecal.band import binomial_band, effective_rows
+from safecal._sums.band import binomial_band, effective_rows
+from safecal._sums.summary import as_sums
 from safecal.errors import FileError, InputError
 from safecal.html.course import Course
 from safecal.html.findings import Findings, coarser
@@ -32,7 +33,6 @@ from safecal.report.numbers import cards
 from safecal.report.page import pictures_section
 from safecal.report.tables import where_section
 from safecal.report.words import opening, temperature_in_words
-from safecal.summary import as_sums
 
 from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
 

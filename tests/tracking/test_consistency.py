@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal.consistency import Consistency, assess_consistency
 from safecal.errors import MissingValueError, OptionError, ShapeError
 from safecal.families.mixture import gaussian_mixture
 from safecal.families.particles import particles
+from safecal.judge.consistency import Consistency, assess_consistency
 
 RUNS, STEPS, D = 60, 15, 3
 RUN, STEP = np.repeat(np.arange(RUNS), STEPS), np.tile(np.arange(STEPS), RUNS)

@@ -6,8 +6,8 @@ import pytest
 from matplotlib import pyplot as plt
 
 import safecal
-from safecal.consistency import Consistency, assess_consistency
 from safecal.errors import OptionError
+from safecal.judge.consistency import Consistency, assess_consistency
 from safecal.plot.consistency import ConsistencyDisplay
 
 mpl.use("agg")

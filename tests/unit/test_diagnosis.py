@@ -12,7 +12,7 @@ import pytest
 from scipy import special
 
 import safecal
-from safecal.diagnosis import CAUSES, Diagnosis
+from safecal.judge.diagnosis import CAUSES, Diagnosis
 
 Draw = Callable[[np.random.Generator, int], safecal.Evaluation]
 

@@ -12,9 +12,9 @@ from scipy import special
 import safecal
 from safecal import Evaluation, Tally
 from safecal.errors import OptionError, TruthError
-from safecal.groups import judge_groups
-from safecal.limits import Limits
-from safecal.verdict import SAFE, UNDETERMINED, UNSAFE
+from safecal.judge.groups import judge_groups
+from safecal.judge.limits import Limits
+from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 

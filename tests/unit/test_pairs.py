@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal import clustering
 from safecal._kernels.cells import LOWEST, cell_numbers
 from safecal._kernels.order import COARSE, STARTS, coarse_odds
-from safecal._sums import cell_pairs
+from safecal._sums import cell_pairs, clustering
 from safecal._sums.cell_pairs import CellPairs, GatheredCells
 from safecal._sums.cells import WeightedCells
 from safecal._sums.dependence import BASE, RARE
 from safecal._sums.pairs import PAIRS, Gathered, Pairs
+from safecal._sums.plan import Plan
+from safecal._sums.tally import Tally
 from safecal.engines.batches import Batch, tally_batches
 from safecal.errors import ShapeError
 from safecal.inference.local import Local
-from safecal.plan import Plan
-from safecal.tally import Tally
 
 N = 600
 RNG = np.random.default_rng(6)

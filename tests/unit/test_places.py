@@ -7,7 +7,7 @@ from scipy import special
 import safecal
 from safecal import Place
 from safecal.errors import MergeError
-from safecal.verdict import SAFE, UNDETERMINED, UNSAFE
+from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
 
 N = 20_000
 

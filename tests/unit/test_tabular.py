@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import safecal
+from safecal._sums.tabular import frame_of, key_columns
 from safecal._types import BoolArray, FloatArray
 from safecal.errors import MissingExtraError, OptionError, UnavailableError
 from safecal.monitor import Monitor
-from safecal.tabular import frame_of, key_columns
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

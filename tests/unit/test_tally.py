@@ -9,8 +9,8 @@ from scipy import special
 
 import safecal
 from safecal import Evaluation, Limits, Predictions, Tally
+from safecal._sums.plan import Plan
 from safecal.errors import EmptyError, MergeError, RangeError, WeightError
-from safecal.plan import Plan
 
 
 def _two_classes(rows: slice, n: int = 900) -> Predictions:

@@ -11,8 +11,8 @@ from scipy import special
 import safecal
 from safecal import Interval, Verdict
 from safecal.errors import TruthError
-from safecal.reasons import Average, Scale, rows_needed
-from safecal.verdict import SAFE, UNDETERMINED, UNSAFE
+from safecal.judge.reasons import Average, Scale, rows_needed
+from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
 
 
 def _interval(low: float, high: float) -> Interval:

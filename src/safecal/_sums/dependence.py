@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import BoolArray, FloatArray, IndexArray
-from ..scored import Scored
+from .scored import Scored
 
 __all__ = ["BASE", "NEAR", "RARE", "Near", "added_by", "base_columns", "near_columns", "rare_columns", "sharp_sums"]
 

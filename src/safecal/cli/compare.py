@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from ..paired import compare
+from ..judge.paired import compare
 from ..visible import visible
 from .outputs import check_outputs, command_line, write_plot
 from .table import TableFile

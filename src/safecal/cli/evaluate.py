@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import documents
-from ..baseline import WORSE, Baseline
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
-from ..evaluation import Evaluation
 from ..inputs.words import in_options
-from ..verdict import SAFE, UNSAFE
+from ..judge.baseline import WORSE, Baseline
+from ..judge.evaluation import Evaluation
+from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
 from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from ..planning import rows_needed
+from ..judge.planning import rows_needed
 from .limits import limit_options
 from .outputs import check_outputs
 from .table import TableFile

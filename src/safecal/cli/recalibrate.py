@@ -9,16 +9,16 @@ import numpy as np
 
 from .. import documents
 from .._types import AnyArray
-from ..display import ece_of
 from ..errors import DocumentError, FileError, OptionError
-from ..evaluation import Evaluation
 from ..families.classifier import classifier
 from ..files import write_atomically
-from ..front_door import evaluate_predictions
 from ..inputs.batch import Batch
 from ..inputs.column import keys
 from ..inputs.reader import prediction_values
 from ..inputs.sources import polars
+from ..judge.display import ece_of
+from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate_predictions
 from ..recalibrate.recalibration import Recalibration
 from ..recalibrate.temperature import SafeTemperature, Temperature
 from ..visible import visible

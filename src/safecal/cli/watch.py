@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileError, LockedError, OptionError
-from ..limits import Limits
+from ..judge.limits import Limits
 from ..monitor import Monitor
 from ..visible import visible
 from ..watch.arrivals import KINDS

@@ -9,9 +9,9 @@ from typing import Any
 
 from .._checks.message import fail, show
 from ..errors import InputError, MissingExtraError
-from ..evaluation import Evaluation
 from ..html.markup import shortened
 from ..inference.results import Interval
+from ..judge.evaluation import Evaluation
 from ..report import report_html
 
 __all__ = ["log_evaluation"]

@@ -17,17 +17,17 @@ from .._checks.classes import FromOne
 from .._checks.message import fail
 from .._checks.options import spelled
 from .._steady import steady
+from .._sums.bins import Bins
+from .._sums.plan import Plan
+from .._sums.tally import MAX_KEYS, Tally
 from .._types import BinOn, Strategy
-from ..bins import Bins
 from ..errors import OptionError, ShapeError
-from ..evaluation import Evaluation
 from ..families.categorical import NAMED, Categorical
-from ..front_door import evaluate_predictions
 from ..inputs.batch import Batch, join_batches
-from ..limits import Limits
+from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate_predictions
+from ..judge.limits import Limits
 from ..options import LimitOptions
-from ..plan import Plan
-from ..tally import MAX_KEYS, Tally
 from .pairs import in_pairs
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]

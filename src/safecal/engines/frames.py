@@ -12,16 +12,16 @@ from .._checks.options import spelled
 from .._checks.spelling import spelled_labels
 from .._checks.states import one_spread
 from .._steady import steady
+from .._sums.bins import Bins
+from .._sums.plan import Plan
 from .._types import BinOn, Strategy
-from ..bins import Bins
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
-from ..evaluation import Evaluation
 from ..inputs.column import library
 from ..inputs.columns import Columns, near_names
 from ..inputs.words import FRAME, about_columns
-from ..limits import Limits
+from ..judge.evaluation import Evaluation
+from ..judge.limits import Limits
 from ..options import LimitOptions
-from ..plan import Plan
 from .expressed.pipeline import express
 from .expressed.queries import collected
 from .libraries import narwhals

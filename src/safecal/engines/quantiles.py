@@ -7,12 +7,12 @@ from typing import Self, final
 import numpy as np
 
 from .._checks.message import fail
+from .._sums.bins import Bins
+from .._sums.tabulate import binned_values, bins_for
 from .._types import AnyArray, BinOn
-from ..bins import Bins
 from ..errors import OptionError
 from ..families.predictions import Predictions
 from ..inputs.batch import Batch
-from ..tabulate import binned_values, bins_for
 
 __all__ = ["CELLS", "Grid", "count", "refuse_unbounded"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
+from .._checks.certainty import decimals_of
 from .._checks.classes import binary_outcomes, clip_value, one_form, outcome_column, probabilities, real_logits
 from .._checks.message import fail
 from .._checks.options import spelled
@@ -21,10 +22,9 @@ from .._kernels.order import coarse_odds
 from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near
+from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
-from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
-from ..scored import Scored
 from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 
 __all__ = ["Bernoulli", "bernoulli", "checked_binary"]

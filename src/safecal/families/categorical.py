@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
+from .._checks.certainty import decimals_of
 from .._checks.classes import (
     class_outcomes,
     clip_value,
@@ -29,11 +30,10 @@ from .._steady import steady
 from .._sums.classes import MOST, ClassSums
 from .._sums.dependence import Near
 from .._sums.nodes import Nodes
+from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Rows
-from ..certainty import decimals_of
 from ..errors import ShapeError, UnavailableError
-from ..scored import Scored
-from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spectral, possible_weight
+from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spectral
 
 __all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
 

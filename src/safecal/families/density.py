@@ -17,9 +17,9 @@ from .._checks.densities import (
 )
 from .._checks.options import spelled
 from .._steady import steady
+from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
-from ..scored import Scored
 from .distributions import Integral, Law, adapt
 from .moments import Moments
 from .predictions import BLOCK, Cumulants, Partition, Predictions

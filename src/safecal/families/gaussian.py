@@ -22,9 +22,9 @@ from .._kernels import gaussian as kernel
 from .._kernels.order import spread_cells
 from .._steady import steady
 from .._sums.dependence import NEAR, Near
+from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
-from ..scored import Scored
 from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
 
 __all__ = ["gaussian"]

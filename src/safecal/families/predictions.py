@@ -18,21 +18,23 @@ from .._kernels.compiled import Sums
 from .._kernels.nodes import NODES
 from .._kernels.order import spread_cells
 from .._steady import steadied
+from .._sums.bins import Bins
 from .._sums.cells import Cells, WeightedCells
 from .._sums.classes import ClassSums
 from .._sums.dependence import NEAR, Near
 from .._sums.nodes import Nodes
+from .._sums.plan import Plan
+from .._sums.scored import Scored, possible_weight
+from .._sums.summary import Summary
+from .._sums.table import Table
+from .._sums.tabulate import bins_for, by_bin, sweep, tabulate
+from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
 from ..errors import OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
-from ..scored import Scored
-from ..summary import Summary
 
 if TYPE_CHECKING:
-    from ..bins import Bins
-    from ..evaluation import Evaluation
-    from ..table import Table
-    from ..tally import Tally
+    from ..judge.evaluation import Evaluation
 
 __all__ = ["Cumulants", "Partition", "Predictions", "Spectral"]
 
@@ -407,8 +409,6 @@ class Predictions(ABC):
         Summary
             Sums that merge with ``+``.
         """
-        from ..tabulate import sweep
-
         return sweep(self, [], self._weights(weight))[0]
 
     @property
@@ -471,8 +471,6 @@ class Predictions(ABC):
         Table
             A `Summary` for each bin; ``.total`` for all rows.
         """
-        from ..tabulate import bins_for, by_bin, tabulate
-
         split = by_bin(self, *bins_for(self, bins, bin_on, strategy))
         return tabulate(self, [split], self._weights(sample_weight))[0]
 
@@ -505,9 +503,6 @@ class Predictions(ABC):
         Tally
             Sums that merge with ``+``.
         """
-        from ..plan import Plan
-        from ..tally import Tally
-
         same_labels(self.row_labels, by=by, cluster=cluster, sample_weight=sample_weight)
         plan = Plan.of(self, bins, bin_on, strategy)
         return Tally.of(self, plan, sample_weight=sample_weight, by=by, cluster=cluster)
@@ -528,20 +523,12 @@ class Predictions(ABC):
         Evaluation
             What `safecal.evaluate` returns.
         """
-        from ..front_door import evaluate_predictions
+        from ..judge.front_door import evaluate_predictions
 
         return evaluate_predictions(self, **options)
 
     def __repr__(self) -> str:
         return f"{self.family} predictions: {self.n} rows"
-
-
-def possible_weight(scored: Scored, weight: FloatArray | None) -> FloatArray | None:
-    """Return the weights, 0 for impossible rows; None where all are 1."""
-    impossible = scored.impossible
-    if not impossible.any():
-        return weight
-    return np.where(impossible, 0.0, 1.0 if weight is None else weight)
 
 
 def partition_surprisal(scored: Scored) -> FloatArray:

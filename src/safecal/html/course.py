@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from ..inference.local import Local, Range
-from ..places import brief_range
+from ..judge.places import brief_range
 from .markup import Markup, element, join
 from .numbers import plain
 from .svg import Scale, centred, label, line, picture, shape, sized, tick_text, upright

@@ -6,13 +6,13 @@ from typing import Self, final
 
 import numpy as np
 
-from ..bins import Bins
-from ..display import count
-from ..evaluation import Evaluation
-from ..groups import judge_groups
+from .._sums.bins import Bins
+from .._sums.table import Table, bin_keys
 from ..inference.results import Interval
-from ..table import Table, bin_keys
-from ..verdict import Verdict
+from ..judge.display import count
+from ..judge.evaluation import Evaluation
+from ..judge.groups import judge_groups
+from ..judge.verdict import Verdict
 
 __all__ = ["Finding", "Findings", "coarser"]
 

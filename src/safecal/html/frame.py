@@ -9,7 +9,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from .._versions import version
-from ..verdict import SAFE, UNDETERMINED, UNSAFE
+from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE
 from .markup import Markup, element, join, together, with_code
 
 __all__ = [

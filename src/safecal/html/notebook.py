@@ -7,11 +7,11 @@ import hashlib
 import re
 from functools import cache
 
-from ..display import PLACE, Metric, place_cells, table_html
-from ..evaluation import Evaluation
-from ..places import Place
-from ..table import Table
-from ..verdict import Verdict
+from .._sums.table import Table
+from ..judge.display import PLACE, Metric, place_cells, table_html
+from ..judge.evaluation import Evaluation
+from ..judge.places import Place
+from ..judge.verdict import Verdict
 from .course import Course, course_picture
 from .findings import Findings
 from .frame import asset, icon

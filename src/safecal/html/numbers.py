@@ -3,8 +3,8 @@
 import math
 from datetime import UTC, datetime
 
-from ..display import number
 from ..inference.results import Interval
+from ..judge.display import number
 
 __all__ = [
     "ends",

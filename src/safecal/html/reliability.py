@@ -6,9 +6,9 @@ from typing import Self, final
 
 import numpy as np
 
+from .._sums.band import consistency_band
+from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
-from ..band import consistency_band
-from ..table import Table
 from .markup import Markup, element, join
 from .numbers import plain, short
 from .svg import Scale, label, line, picture, shape, sized, tick_text, upright

@@ -6,9 +6,9 @@ from typing import Self, final
 import numpy as np
 
 from .._types import FloatArray
-from ..evaluation import Evaluation
 from ..inference.law import normal_score
 from ..inference.results import Interval
+from ..judge.evaluation import Evaluation
 from .intervals import factor_range
 from .markup import Markup, element
 from .numbers import percent, plain, shown

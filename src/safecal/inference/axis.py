@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from ..tally import Tally
+from .._sums.tally import Tally
 from .results import Interval
 
 __all__ = ["Axis", "axes_of", "shift_gain"]

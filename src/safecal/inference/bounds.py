@@ -16,8 +16,8 @@ from .._checks.columns import one_cluster
 from .._checks.message import fail
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes
+from .._sums.tally import Tally
 from ..errors import EmptyError, UnavailableError, WeightError
-from ..tally import Tally
 from .cluster_bounds import clustered_interval
 from .clustered import ClusteredLaw
 from .dependence import ALIKE, Rarity

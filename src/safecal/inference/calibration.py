@@ -11,12 +11,12 @@ from .._checks.message import fail
 from .._checks.options import spelled
 from .._checks.rows import same_labels
 from .._steady import steady
+from .._sums.summary import Summary
+from .._sums.tally import Tally
 from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
-from ..summary import Summary
-from ..tally import Tally
 from . import tails
 from .bounds import law_of
 from .clustered import ClusteredLaw, clusters_at_one

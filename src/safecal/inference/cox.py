@@ -15,8 +15,8 @@ from scipy import special
 from .. import documents
 from .._steady import steadied
 from .._sums.cells import Points
+from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray
-from ..tally import Tally
 from .cox_clusters import Dependent
 from .results import Interval
 

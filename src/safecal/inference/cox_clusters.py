@@ -13,8 +13,8 @@ from scipy import special
 
 from .._kernels.order import STARTS
 from .._sums.dependence import BASE
+from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
-from ..tally import Tally
 from .dependence import Rarity, Sums, rarest_half
 
 __all__ = ["Dependent"]

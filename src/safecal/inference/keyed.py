@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks.columns import fraction
+from .._sums.summary import COLUMN, Summary, as_sums
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
-from ..summary import COLUMN, Summary, as_sums
 from .results import Interval
 from .skewed import FEW
 from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles

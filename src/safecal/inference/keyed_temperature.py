@@ -17,8 +17,8 @@ import numpy as np
 
 from .._kernels.nodes import NODES
 from .._sums.node_table import NodeTable
+from .._sums.summary import COLUMN
 from .._types import BoolArray, FloatArray, IndexArray
-from ..summary import COLUMN
 from .keyed import Keys, blocks
 from .law import LARGEST, SMALLEST
 from .mistakes import mistakes_by_key

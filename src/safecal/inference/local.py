@@ -23,12 +23,12 @@ import numpy as np
 from .. import documents
 from .._steady import steadied
 from .._sums.cell_pairs import CellPairs
+from .._sums.ordered import Order
 from .._sums.pairs import PairPart, added_in_order
+from .._sums.summary import COLUMN
+from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from ..errors import MissingExtraError
-from ..ordered import Order
-from ..summary import COLUMN
-from ..tally import Tally
 from .cluster_bounds import firm_and_weak_ends
 from .keyed import firm_and_weak_bounds
 from .results import Interval

@@ -15,9 +15,9 @@ from scipy import special
 from .. import documents
 from .._steady import steadied
 from .._sums.nodes import Nodes
+from .._sums.summary import COLUMN
+from .._sums.tally import Tally
 from .._types import FloatArray
-from ..summary import COLUMN
-from ..tally import Tally
 from .cluster_mistakes import clustered_ratios
 from .results import Interval
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..tally import Tally
+from .._sums.tally import Tally
 from .bounds import Bounds
 from .cluster_bounds import clustered_interval
 from .cluster_mistakes import clustered_ratios

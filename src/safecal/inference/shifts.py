@@ -15,8 +15,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._sums.tally import Tally
 from .._types import FloatArray
-from ..tally import Tally
 from .results import Interval
 
 __all__ = ["ClassShift", "ClassShifts", "gain_by_shifts"]

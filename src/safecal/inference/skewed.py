@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
+from .._sums.summary import Summary
 from .._types import FloatArray
-from ..summary import Summary
 
 __all__ = ["FEW", "Spread", "summary_spread"]
 

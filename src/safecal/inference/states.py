@@ -2,7 +2,7 @@
 
 from typing import final
 
-from ..summary import Summary
+from .._sums.summary import Summary
 from .law import Law, Tails, Tilt
 from .tails import pearson3
 

@@ -8,11 +8,11 @@ from .._checks.message import fail
 from .._checks.options import spelled
 from .._checks.rows import same_labels
 from .._steady import steady
+from .._sums.tally import Tally
 from .._types import ArrayLike, Labels
 from ..errors import OptionError, UnavailableError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
-from ..tally import Tally
 from .bounds import Bounds
 from .results import Interval
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from ..tally import Tally
+from .._sums.tally import Tally
 from .calibration import calibration_test, cluster_test, decided, p_value, statistic
 from .law import Law, Tails
 from .nodes import NodesLaw

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._sums.scored import Scored
 from .._types import BoolArray, FloatArray
 from ..errors import UnavailableError
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.predictions import Predictions
-from ..scored import Scored
 
 __all__ = ["OVER", "SHIFTS", "UNDER", "Block", "as_odds", "blocks", "shiftable"]
 

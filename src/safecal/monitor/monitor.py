@@ -10,6 +10,9 @@ from .. import documents
 from .._checks.columns import choice, fraction, group_codes, whole_number
 from .._checks.message import fail, show
 from .._steady import steadied
+from .._sums.summary import Summary, as_sums
+from .._sums.tabular import frame_of
+from .._sums.tally import Tally
 from .._types import AlarmDirection, ArrayLike, Detect, Form, IndexArray, Labels, Side
 from ..errors import MergeError, MissingValueError, OptionError, RangeError, ShapeError
 from ..families.classifier import classifier
@@ -17,10 +20,7 @@ from ..families.predictions import Predictions
 from ..families.rows import some_rows
 from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
-from ..limits import Limits
-from ..summary import Summary, as_sums
-from ..tabular import frame_of
-from ..tally import Tally
+from ..judge.limits import Limits
 from .alarm import Alarm
 from .detector import FORMS
 from .grid import as_odds, blocks, shiftable

@@ -8,11 +8,11 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._sums.scored import Scored
+from .._sums.summary import Summary
 from .._types import FloatArray
 from ..inference.local import dimensions
-from ..limits import Limits
-from ..scored import Scored
-from ..summary import Summary
+from ..judge.limits import Limits
 
 __all__ = ["COLUMNS", "Size", "size_columns", "sums_of"]
 

@@ -8,10 +8,10 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._sums.summary import Summary, summaries, summed
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError
-from ..limits import Limits
-from ..summary import Summary, summaries, summed
+from ..judge.limits import Limits
 from .alarm import Alarm
 from .detector import Detector
 from .grid import OVER, UNDER, Block

@@ -10,9 +10,9 @@ from typing import Any, Self, final
 
 from .. import documents
 from .._checks.message import fail, show
+from .._sums.summary import Summary
+from .._sums.tally import Tally
 from ..errors import OptionError
-from ..summary import Summary
-from ..tally import Tally
 
 __all__ = ["Window", "Windows"]
 

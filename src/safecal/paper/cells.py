@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from .._sums.table import Table
 from .._types import BoolArray, FloatArray
-from ..table import Table
 from .published import BINS, METRICS
 
 __all__ = ["INFORMATIVE", "cells_of", "cells_of_table", "outer_share"]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._sums.table import Table
 from ..plot.canvas import NEUTRAL, OVER, UNDER, heading, ink
 from ..plot.reliability import ReliabilityDisplay
-from ..table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy import special
 
+from .._sums.table import Table
 from .._types import FloatArray
 from ..errors import FileError
 from ..files import write_atomically
 from ..plot.canvas import pyplot
-from ..table import Table
 from .drawing import draw_histograms, draw_range, draw_reliability
 from .published import BINS, published_table1
 from .simulated_table import simulations

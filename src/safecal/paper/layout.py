@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._sums.bins import Bins
 from .._types import FloatArray
-from ..bins import Bins
 from .published import BINS, METRICS, PublishedColumn
 
 __all__ = ["LABELS", "agreement", "beside", "rule", "signed"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ..errors import MissingExtraError
-from ..evaluation import Evaluation
-from ..front_door import evaluate
+from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate
 from .layout import rule, signed
 
 __all__ = ["Modelled", "models_text", "three_models"]

@@ -17,8 +17,8 @@ from .._types import FloatArray
 from ..compat.huggingface import ClassifierRun, run_classifier
 from ..compat.huggingface.classifier import RunOptions
 from ..errors import FileError, OptionError
-from ..evaluation import Evaluation
 from ..files import write_atomically
+from ..judge.evaluation import Evaluation
 from .cells import cells_of_table
 from .drawing import draw_reliability
 from .figures import new_figure, picture_bytes

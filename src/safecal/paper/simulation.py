@@ -12,9 +12,9 @@ from .._checks.message import fail, show
 from .._checks.options import spelled
 from .._types import FloatArray, IndexArray
 from ..errors import RangeError
-from ..evaluation import Evaluation
 from ..families.bernoulli import bernoulli
 from ..families.predictions import Predictions
+from ..judge.evaluation import Evaluation
 from ..options import EvaluateOptions
 
 __all__ = ["CLIP", "NOISE_ON", "PAPER_SEED", "Draws", "Simulation", "paper_draws", "simulate"]

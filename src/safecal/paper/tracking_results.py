@@ -6,8 +6,8 @@ from typing import Any, final
 import numpy as np
 
 from .._types import FloatArray
-from ..consistency import Consistency, assess_consistency
 from ..families.gaussian import gaussian
+from ..judge.consistency import Consistency, assess_consistency
 from ..recalibrate.temperature import SafeTemperature
 from .tracking_filters import Setting
 

@@ -6,9 +6,9 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from ..comparison import Comparison, SideBySide
 from ..html.intervals import ecd_range
 from ..inference.results import Interval
+from ..judge.comparison import Comparison, SideBySide
 from .canvas import AFTER, BEFORE, blank_figure, heading, ink, message
 from .ecd import arrow_out
 

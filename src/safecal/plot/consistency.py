@@ -11,8 +11,8 @@ import numpy as np
 from .._checks.columns import choice
 from .._checks.message import fail
 from .._types import FloatArray
-from ..consistency import Consistency
 from ..errors import OptionError
+from ..judge.consistency import Consistency
 from .canvas import NEUTRAL, OVER, axes_on, ink, legend_above, percent
 
 if TYPE_CHECKING:

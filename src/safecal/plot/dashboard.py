@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from .._checks.columns import choice
 from .._checks.message import fail
 from ..errors import OptionError
-from ..evaluation import Evaluation
 from ..html.markup import shortened
 from ..html.reliability import has_reliability
+from ..judge.evaluation import Evaluation
 from .canvas import blank_figure, heading
 from .display import Display, checked
 from .ecd import ECDDisplay

@@ -11,10 +11,10 @@ from .._checks.message import fail, show
 from .._checks.options import spelled
 from .._types import AnyArray, ArrayLike, Labels
 from ..errors import LabelError, OptionError, ShapeError
-from ..evaluation import Evaluation
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
-from ..front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate_predictions
 from ..options import EvaluateOptions
 from .canvas import Look, axes_on, heading, next_look
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from .._checks.columns import fraction, positive
+from .._sums.table import Table
 from .._types import BoolArray
-from ..evaluation import Evaluation
 from ..html.intervals import ecd_range
 from ..inference.keyed import interval_from_sums
 from ..inference.results import Interval
-from ..table import Table
+from ..judge.evaluation import Evaluation
 from .canvas import OVER, UNDER, direction_label, ink, legend_above, percent
 from .display import Display
 

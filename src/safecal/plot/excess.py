@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from .._types import FloatArray
-from ..evaluation import Evaluation
+from ..judge.evaluation import Evaluation
 from .canvas import OVER, UNDER, Look, direction_label, excess_axis, ink, legend_above, message, percent
 from .display import Display
 

@@ -11,20 +11,20 @@ import numpy as np
 from .._checks.columns import fraction, positive, whole_number
 from .._checks.message import fail
 from .._checks.options import spelled
+from .._sums.table import Table
 from .._types import ArrayLike, Labels
 from ..errors import OptionError
-from ..evaluation import Evaluation
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
-from ..front_door import evaluate_predictions
-from ..groups import judge_groups
 from ..html.intervals import ecd_range
 from ..html.markup import shortened
 from ..inference.results import Interval
+from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate_predictions
+from ..judge.groups import judge_groups
 from ..options import EvaluateOptions
-from ..table import Table
 from .canvas import direction_label, heading, ink, legend_above
-from .display import Display, checked
+from .display import Display, checked, estimated
 from .ecd import BEYOND, draw_intervals, draw_zero, name_rows, note, states
 
 if TYPE_CHECKING:
@@ -164,6 +164,52 @@ class GroupsDisplay(Display):
         """
         predictions = predictions_of(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
         return cls.from_evaluation(evaluate_predictions(predictions, **options), ax=ax, name=name, most=most)
+
+    @classmethod
+    @spelled(EvaluateOptions)
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pos_label: Any = None,
+        clip: float | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        most: int = _MOST,
+        **options: Unpack[EvaluateOptions],
+    ) -> Self:
+        """Evaluate a fitted classifier of scikit-learn's kind by group, and draw.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier with ``predict_proba`` and ``classes_``.
+        X : array-like
+            Rows that it was not fitted to.
+        y : array-like of shape (n,)
+            What happened, as one of ``classes_``.
+        pos_label : object, optional
+            The positive one of two classes; by default the last of ``classes_``.
+        clip : float, optional
+            Move probabilities into ``[clip, 1 - clip]``; off by default.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called; written above.
+        most : int, default 20
+            How many groups to draw, at most.
+        **options
+            ``by``, and the other arguments of `safecal.evaluate`.
+
+        Returns
+        -------
+        GroupsDisplay
+            The display, drawn.
+        """
+        y_prob, labels = estimated(estimator, X, pos_label)
+        return cls.from_predictions(y, y_prob, clip=clip, ax=ax, name=name, most=most, **labels, **options)
 
     @classmethod
     def from_table(

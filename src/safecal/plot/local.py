@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.columns import positive
-from ..evaluation import Evaluation
 from ..html.course import BEYOND, OTHER, SUSPECTED, Course, Step
 from ..inference.local import Local
+from ..judge.evaluation import Evaluation
 from .canvas import OVER, Look, ink, legend_above, message
 from .display import Display
 

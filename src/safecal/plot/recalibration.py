@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.message import fail
 from ..errors import OptionError
-from ..evaluation import Evaluation
 from ..html.intervals import ecd_range, factor_range
 from ..html.reliability import ReliabilityPoints, has_reliability
+from ..judge.evaluation import Evaluation
 from .canvas import (
     AFTER,
     BEFORE,

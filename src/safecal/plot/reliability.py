@@ -9,12 +9,12 @@ import numpy as np
 
 from .._checks.columns import fraction
 from .._checks.message import fail
+from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import OptionError, UnavailableError
-from ..evaluation import Evaluation
 from ..html.numbers import short
 from ..html.reliability import OVER_SIDE, ReliabilityPoints, has_reliability
-from ..table import Table
+from ..judge.evaluation import Evaluation
 from .canvas import OVER, UNDER, Look, ink, legend_above, percent
 from .display import Display
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from .._types import FloatArray
-from ..evaluation import Evaluation
 from ..html.temperature import TemperatureCurve
 from ..inference.results import Interval
+from ..judge.evaluation import Evaluation
 from .canvas import NEUTRAL, OVER, Look, direction_label, ink, legend_above, message, percent, temperature_axis
 from .display import Display
 

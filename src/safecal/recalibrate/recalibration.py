@@ -22,6 +22,7 @@ from .._checks.recalibration import (
 )
 from .._checks.rows import same_labels
 from .._steady import steadied
+from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
@@ -29,7 +30,6 @@ from ..families.predictions import Predictions
 from ..families.rows import some_rows
 from ..inference.bounds import Bounds, inverse
 from ..inference.results import Interval
-from ..tally import Tally
 from .dependent import Dependent
 from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, unfit
 from .tempered import Tempered, tempered

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from .._checks.message import fail, show
 from ..errors import InputError
-from ..evaluation import Evaluation
 from ..files import write_atomically
 from ..html.numbers import in_utc
+from ..judge.evaluation import Evaluation
 from .page import Context, page
 
 __all__ = ["report_html", "write_report"]

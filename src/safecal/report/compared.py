@@ -5,13 +5,13 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..comparison import Comparison, Difference, SideBySide
 from ..files import write_atomically
 from ..html.frame import file_of, pairs_table, region, section
 from ..html.markup import Markup, element, together
 from ..html.numbers import ends, in_utc, p_value, percent, rows, shown
 from ..html.svg import Scale, label, line, picture, shape, sized, tick_text
 from ..inference.results import Interval
+from ..judge.comparison import Comparison, Difference, SideBySide
 from . import details
 from .page import Context, header_of
 

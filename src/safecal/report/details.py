@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
+from .._sums.bins import Bins
+from .._sums.table import Table
 from .._versions import version
-from ..bins import Bins
-from ..evaluation import Evaluation
 from ..html.markup import Markup, element, shortened, together
 from ..html.numbers import grouped, percent, plain
-from ..limits import Limits
-from ..table import Table
+from ..judge.evaluation import Evaluation
+from ..judge.limits import Limits
 from .numbers import test_name
 from .words import CLASSIFIERS
 

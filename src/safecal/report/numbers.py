@@ -2,15 +2,15 @@
 
 import math
 
-from ..display import class_rows, count, cox_rows, ece_of
-from ..evaluation import Evaluation
 from ..html.findings import Findings
 from ..html.frame import region, section
 from ..html.intervals import ecd_gauge, factor_gauge
 from ..html.markup import Markup, element, join, sentence, shortened, together, with_code
 from ..html.numbers import ends, grouped, p_value, percent, plain, shown
 from ..inference.results import Interval, direction
-from ..verdict import Verdict
+from ..judge.display import class_rows, count, cox_rows, ece_of
+from ..judge.evaluation import Evaluation
+from ..judge.verdict import Verdict
 from .words import temperature_in_words
 
 __all__ = ["after_section", "cards", "number_rows", "test_name"]

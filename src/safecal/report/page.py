@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import final
 
-from ..evaluation import Evaluation
+from .._sums.table import Table
 from ..html.findings import Findings
 from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import forest
@@ -14,7 +14,7 @@ from ..html.markup import Markup, element, join, sentence, together, with_code
 from ..html.numbers import grouped, percent, plain, rows
 from ..html.reliability import reliability_diagram
 from ..html.temperature import TemperatureCurve, temperature_picture
-from ..table import Table
+from ..judge.evaluation import Evaluation
 from . import details, words
 from .numbers import after_section, cards, number_rows
 from .steps import next_steps

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Sequence
 
-from ..certainty import clip_for
-from ..diagnosis import Diagnosis
-from ..evaluation import Evaluation
+from .._checks.certainty import clip_for
 from ..html.markup import Markup, element, join, shortened, together, with_code
 from ..html.numbers import percent, rows
-from ..places import Place
-from ..reasons import rounded
-from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
+from ..judge.diagnosis import Diagnosis
+from ..judge.evaluation import Evaluation
+from ..judge.places import Place
+from ..judge.reasons import rounded
+from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from .words import CLASSIFIERS, all_but_certain, in_places
 
 __all__ = ["next_steps"]

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from ..display import PLACE, place_cells
-from ..evaluation import Evaluation
+from .._sums.summary import Summary
+from .._sums.table import Table
 from ..html.course import Course, course_picture
 from ..html.findings import Finding, Findings
 from ..html.frame import PRESS, Column, region, section, sorting_table
@@ -12,10 +12,10 @@ from ..html.markup import Markup, element, join, sentence, shortened, together
 from ..html.numbers import grouped, p_value, percent, rows, shown
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
-from ..places import Place
-from ..summary import Summary
-from ..table import Table
-from ..verdict import Verdict
+from ..judge.display import PLACE, place_cells
+from ..judge.evaluation import Evaluation
+from ..judge.places import Place
+from ..judge.verdict import Verdict
 
 __all__ = ["FOR_READING", "merged_bins", "tables_section", "where_section"]
 

@@ -3,13 +3,13 @@
 import math
 from typing import NamedTuple
 
-from ..display import count
-from ..evaluation import Evaluation
 from ..html.markup import sentence
 from ..html.numbers import grouped, percent, plain, rows, shown
-from ..places import Place
-from ..reasons import Average
-from ..verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
+from ..judge.display import count
+from ..judge.evaluation import Evaluation
+from ..judge.places import Place
+from ..judge.reasons import Average
+from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 
 __all__ = [
     "CLASSIFIERS",

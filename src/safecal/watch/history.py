@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Self, final
 
+from .._sums.summary import Summary
 from ..monitor import Alarm, Monitor
-from ..summary import Summary
 
 __all__ = ["History", "Point", "Raised"]
 

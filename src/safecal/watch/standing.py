@@ -8,15 +8,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
+from .._sums.summary import Summary
 from ..errors import MergeError
-from ..evaluation import Evaluation
 from ..inference.keyed import interval_from_sums
-from ..limits import Limits
+from ..judge.evaluation import Evaluation
+from ..judge.limits import Limits
+from ..judge.verdict import SAFE, Verdict
 from ..monitor import Alarm, Monitor
 from ..monitor.size import Size
 from ..monitor.stream import DETECT, Stream
-from ..summary import Summary
-from ..verdict import SAFE, Verdict
 from .history import History, Raised
 
 __all__ = [

@@ -8,13 +8,13 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
+from .._sums.summary import Summary
 from .._types import AnyArray
 from ..errors import FormError, MissingExtraError, OptionError, SafecalError
 from ..families.predictions import Predictions
 from ..families.rows import some_rows
 from ..files import stamp_of
 from ..monitor import Alarm, Monitor
-from ..summary import Summary
 from .arrivals import Arrival
 from .history import History, Point, Raised
 from .store import WHOLE, Aside, Store, Taken

@@ -14,10 +14,10 @@ from ..._checks.message import fail, show
 from ..._checks.options import spelled
 from ..._types import AnyArray, FloatArray
 from ...errors import OptionError
-from ...evaluation import Evaluation
 from ...families.classifier import classifier
 from ...families.predictions import Predictions
-from ...front_door import evaluate_predictions
+from ...judge.evaluation import Evaluation
+from ...judge.front_door import evaluate_predictions
 from ...options import EvaluateOptions
 from .cache import LogitCache
 from .data import Rows, open_rows

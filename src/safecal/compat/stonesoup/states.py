@@ -19,6 +19,7 @@ from stonesoup.types.state import (
 
 from ..._checks.message import fail
 from ..._kernels.gaussian import marginal_factor
+from ..._sums.scored import Scored
 from ..._types import FloatArray
 from ...errors import FormError, InputError, ShapeError
 from ...families.density import Density
@@ -26,7 +27,6 @@ from ...families.gaussian import gaussian
 from ...families.mixture import gaussian_mixture
 from ...families.particles import particles
 from ...families.predictions import Predictions
-from ...scored import Scored
 
 __all__ = ["States"]
 

@@ -9,9 +9,9 @@ from stonesoup.types.state import GaussianState
 from ..._checks.message import fail
 from ..._checks.options import spelled
 from ..._types import IndexArray
-from ...consistency import Consistency, assess_consistency
 from ...errors import EmptyError, FormError
 from ...families.predictions import Predictions
+from ...judge.consistency import Consistency, assess_consistency
 from ...options import LimitOptions
 from .metric import ECDMetric, states_of
 from .states import States

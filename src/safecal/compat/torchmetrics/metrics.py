@@ -3,7 +3,7 @@
 from typing import Any, final
 
 from ..._checks.columns import choice, whole_number
-from ...bins import Bins
+from ..._sums.bins import Bins
 from .checks import binary_rows, class_rows
 from .state import Calibration
 from .sums import METRICS

@@ -10,10 +10,13 @@ from scipy import special
 
 from ..._checks.message import fail, show
 from ..._checks.options import spelled
+from ..._sums.bins import Bins
 from ..._sums.cells import Cells
 from ..._sums.classes import ClassSums
+from ..._sums.summary import Summary
+from ..._sums.table import Table, bin_keys
+from ..._sums.tally import Tally
 from ..._types import FloatArray
-from ...bins import Bins
 from ...engines.torch.tensors import load_torch
 from ...errors import (
     BinsError,
@@ -24,12 +27,9 @@ from ...errors import (
     OptionError,
     SafecalError,
 )
-from ...evaluation import Evaluation
-from ...limits import Limits
+from ...judge.evaluation import Evaluation
+from ...judge.limits import Limits
 from ...options import LimitOptions
-from ...summary import Summary
-from ...table import Table, bin_keys
-from ...tally import Tally
 from .checks import refuse
 from .rows import FORMS
 from .sums import Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns

@@ -9,13 +9,13 @@ from ..._kernels.nodes import NODES
 from ..._kernels.order import BY_CLASS, CONFIDENCE_STEPS, CONFIDENCES, HAIR
 from ..._sums.cells import Cells
 from ..._sums.classes import MOST
+from ..._sums.histogram import CELLS as SPREAD_CELLS
+from ..._sums.histogram import FIRST, SIDE, Histogram
 from ..._sums.nodes import Nodes
+from ..._sums.ordered import Ordered
+from ..._sums.summary import completed
 from ..._types import FloatArray
 from ...engines.torch.tensors import block_rows, load_torch
-from ...histogram import CELLS as SPREAD_CELLS
-from ...histogram import FIRST, SIDE, Histogram
-from ...ordered import Ordered
-from ...summary import completed
 from .rows import Columns, Gaps, Odds
 
 __all__ = [

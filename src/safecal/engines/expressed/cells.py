@@ -13,9 +13,9 @@ import numpy as np
 from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.cells import LOWEST
 from ..._kernels.order import COARSE_SPREADS, HAIR, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
+from ..._sums.bins import Bins
+from ..._sums.histogram import CELLS
 from ..._types import AnyArray
-from ...bins import Bins
-from ...histogram import CELLS
 from ..libraries import narwhals
 
 __all__ = ["MOMENTS", "TOLD", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "coarse_odds", "coarse_spread",

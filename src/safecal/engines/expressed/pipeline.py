@@ -18,29 +18,29 @@ from ..._kernels.cells import CELLS as ODDS_CELLS
 from ..._kernels.order import SPREADS
 from ..._sums import cell_pairs
 from ..._sums.axes import Axes
+from ..._sums.bins import Bins, bin_count
 from ..._sums.cell_pairs import CellPairs
 from ..._sums.cells import Cells, WeightedCells
+from ..._sums.clustering import MAX_PAIRS, refuse_many
 from ..._sums.clusters import Clusters
 from ..._sums.dependence import added_by
+from ..._sums.histogram import CELLS, Histogram
 from ..._sums.node_table import NodeTable
+from ..._sums.ordered import Ordered
 from ..._sums.pairs import Pairs
+from ..._sums.plan import Plan
+from ..._sums.summary import added_up, completed
+from ..._sums.table import Table, bin_keys
+from ..._sums.tally import Spectrum, Tally
 from ..._types import AnyArray, BinOn, FloatArray, Strategy
-from ...bins import Bins, bin_count
-from ...clustering import MAX_PAIRS, refuse_many
 from ...errors import BinsError, EmptyError
-from ...evaluation import Evaluation
 from ...families.bernoulli import bernoulli
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
-from ...histogram import CELLS, Histogram
 from ...inputs.column import keys as keys_of
 from ...inputs.columns import Columns
-from ...limits import Limits
-from ...ordered import Ordered
-from ...plan import Plan
-from ...summary import added_up, completed
-from ...table import Table, bin_keys
-from ...tally import Spectrum, Tally
+from ...judge.evaluation import Evaluation
+from ...judge.limits import Limits
 from ..libraries import narwhals
 from ..quantiles import CELLS as FINE
 from ..quantiles import Grid

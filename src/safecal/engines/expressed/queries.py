@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import tally
 from ..._checks.message import fail
+from ..._sums import tally
 from ..._types import AnyArray
 from ...errors import ShapeError
 from ..libraries import narwhals

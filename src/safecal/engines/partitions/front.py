@@ -5,24 +5,24 @@ from contextlib import ExitStack, closing
 from typing import Any, Literal, Unpack
 
 from ..._checks.message import fail
+from ..._sums.bins import Bins
+from ..._sums.plan import Plan
+from ..._sums.tally import Tally
 from ..._types import BinOn, Strategy
-from ...bins import Bins
 from ...errors import EmptyError, InputError
-from ...evaluation import Evaluation
 from ...families.bernoulli import bernoulli
 from ...families.categorical import categorical
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
-from ...front_door import evaluate_predictions
 from ...inputs.arrow import cut, once, rows_of, tables
 from ...inputs.batch import Batch
 from ...inputs.column import library, pyarrow
 from ...inputs.columns import Columns
 from ...inputs.reader import Reader
-from ...limits import Limits
+from ...judge.evaluation import Evaluation
+from ...judge.front_door import evaluate_predictions
+from ...judge.limits import Limits
 from ...options import LimitOptions
-from ...plan import Plan
-from ...tally import Tally
 from .. import batches
 from ..batches import evaluate_batches
 from ..quantiles import Grid, refuse_unbounded

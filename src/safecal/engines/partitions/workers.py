@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from ..._checks.message import Complaint, fail
+from ..._sums.plan import Plan
+from ..._sums.tally import Tally
 from ..._types import BinOn
 from ..._versions import version
 from ...errors import EngineError, InputError, SafecalError, ShapeError
 from ...inputs.arrow import cut, rows_of
 from ...inputs.columns import Columns
 from ...inputs.reader import Reader, alike, worded
-from ...plan import Plan
-from ...tally import Tally
 from ..batches import tally_batches
 from ..pairs import in_pairs
 from ..quantiles import Grid, count

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail, show
+from ..._sums.summary import Summary, completed, summaries
 from ...errors import DtypeError, FormError, InputError, LabelError, MissingValueError, RangeError, ShapeError
-from ...summary import Summary, completed, summaries
 from .tensors import RowScores, block_rows, load_torch, on_cuda, widened
 
 __all__ = ["binary_columns", "binary_row_scores", "binary_summary"]

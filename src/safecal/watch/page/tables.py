@@ -3,11 +3,11 @@
 import math
 from collections.abc import Hashable, Mapping
 
+from ..._sums.summary import as_sums
 from ...html.frame import Column, sorting_table
 from ...html.markup import Markup, element, shortened
 from ...html.numbers import grouped, moment_text, shown
 from ...inference.keyed import intervals_together
-from ...summary import as_sums
 from ..history import History, Raised
 from ..standing import Reading, group_is_mild, group_names, log10, shown_groups
 

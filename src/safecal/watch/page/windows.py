@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from ..._sums.summary import Summary, as_sums
 from ...html.frame import figure
 from ...html.markup import Markup, element, shortened
 from ...html.numbers import grouped, percent, rows, short, shown
 from ...html.svg import Scale, label, line, picture, shape, sized, tick_text, upright
 from ...inference.keyed import intervals_from_sums
 from ...inference.results import Interval
-from ...summary import Summary, as_sums
 from ..history import History
 from .tables import alarm_numbers
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from ... import documents
+from ..._sums.summary import Summary
 from ...errors import DocumentError, FileError, SafecalError
 from ...monitor import Alarm, Monitor
-from ...summary import Summary
 from ..arrivals import written
 from ..history import History, Point, Raised
 from ..store import WHOLE, Aside, Known, Store, Taken, check_settings

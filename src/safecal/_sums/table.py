@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self, final, get_args
 
 import numpy as np
 
-from . import documents
-from ._checks.columns import one_side
-from ._checks.message import fail
-from ._steady import steadied
-from ._sums.keyed import Together, added, union
-from ._types import BoolArray, FloatArray, IndexArray, Side, SideGiven
+from .. import documents
+from .._checks.columns import one_side
+from .._checks.message import fail
+from .._steady import steadied
+from .._types import BoolArray, FloatArray, IndexArray, Side, SideGiven
+from ..errors import DocumentError, MergeError, ShapeError, UnavailableError
 from .bins import Bins
-from .errors import DocumentError, MergeError, ShapeError, UnavailableError
+from .keyed import Together, added, union
 from .summary import (
     COLUMN,
     OPTIONAL,
@@ -31,8 +31,8 @@ from .summary import (
 from .tabular import KeySummary, arrow_stream, frame_of, table_columns
 
 if TYPE_CHECKING:
-    from .groups import GroupVerdict
-    from .inference.results import Interval
+    from ..inference.results import Interval
+    from ..judge.groups import GroupVerdict
 
 __all__ = ["SIDES", "Table", "bin_keys"]
 
@@ -406,7 +406,7 @@ class Table:
         tuple of Interval
             One for each key; those whose ``low`` is above a limit are over-confident beyond it.
         """
-        from .inference.keyed import intervals_together
+        from ..inference.keyed import intervals_together
 
         return intervals_together(self.sums, level)
 
@@ -441,12 +441,12 @@ class Table:
         return arrow_stream(table_columns(self), requested_schema)
 
     def __repr__(self) -> str:
-        from .display import table_text
+        from ..judge.display import table_text
 
         return table_text(self)
 
     def _repr_html_(self) -> str:
-        from .display import table_html
+        from ..judge.display import table_html
 
         return table_html(self)
 

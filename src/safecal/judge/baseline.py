@@ -12,19 +12,19 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from . import documents
-from ._checks.message import fail
-from ._steady import steadied
-from ._types import FloatArray
-from .errors import InputError
+from .. import documents
+from .._checks.message import fail
+from .._steady import steadied
+from .._sums.summary import COLUMN
+from .._sums.tally import Tally
+from .._types import FloatArray
+from ..errors import InputError
+from ..inference.keyed import bounds_by_key
+from ..inference.mistakes import Mistakes
+from ..inference.results import Interval
+from ..visible import visible
 from .evaluation import Evaluation
-from .inference.keyed import bounds_by_key
-from .inference.mistakes import Mistakes
-from .inference.results import Interval
 from .places import Place
-from .summary import COLUMN
-from .tally import Tally
-from .visible import visible
 
 __all__ = ["NOT_WORSE", "UNCLEAR", "WORSE", "Baseline", "Change"]
 

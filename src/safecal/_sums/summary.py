@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from . import documents
-from ._kernels.sums import Runs, column_sums, counts
-from ._steady import steadied
-from ._types import FloatArray, IndexArray
-from .errors import MergeError
+from .. import documents
+from .._kernels.sums import Runs, column_sums, counts
+from .._steady import steadied
+from .._types import FloatArray, IndexArray
+from ..errors import MergeError
 from .scored import Scored
 
 __all__ = [

@@ -7,28 +7,28 @@ from typing import Any, Unpack, final
 import numpy as np
 from scipy import special
 
-from . import documents
-from ._checks.columns import fraction
-from ._checks.message import fail
-from ._checks.options import spelled
-from ._steady import steadied, steady
-from ._sums.cells import Points
-from ._sums.nodes import Nodes
-from ._types import FloatArray
-from .errors import EmptyError, OptionError, UnavailableError
+from .. import documents
+from .._checks.columns import fraction
+from .._checks.message import fail
+from .._checks.options import spelled
+from .._steady import steadied, steady
+from .._sums.cells import Points
+from .._sums.nodes import Nodes
+from .._sums.summary import COLUMN, Summary
+from .._sums.tally import Tally
+from .._types import FloatArray
+from ..errors import EmptyError, OptionError, UnavailableError
+from ..families.predictions import Predictions
+from ..inference.law import Law
+from ..inference.local import SHOWN, cuts, dimensions
+from ..inference.mistakes import ratio_bounds
+from ..inference.nodes import NodesLaw
+from ..inference.points import PointsLaw
+from ..inference.skewed import Spread
+from ..inference.states import StatesLaw
+from ..options import LimitOptions
 from .evaluation import Evaluation
-from .families.predictions import Predictions
-from .inference.law import Law
-from .inference.local import SHOWN, cuts, dimensions
-from .inference.mistakes import ratio_bounds
-from .inference.nodes import NodesLaw
-from .inference.points import PointsLaw
-from .inference.skewed import Spread
-from .inference.states import StatesLaw
 from .limits import Limits
-from .options import LimitOptions
-from .summary import COLUMN, Summary
-from .tally import Tally
 
 __all__ = ["RowsNeeded", "rows_needed"]
 

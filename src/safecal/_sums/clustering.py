@@ -1,21 +1,26 @@
 """Rows that depend on each other, summed block by block: by cluster, by cluster and group, by cluster and cell."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
-from ._checks.columns import cluster_codes
-from ._checks.message import fail
-from ._sums.cell_pairs import CellPairs, GatheredCells
-from ._sums.clusters import COLUMNS, Clusters
-from ._sums.dependence import Near, added_by, base_columns, near_columns, rare_columns, sharp_sums
-from ._sums.pairs import Gathered, PairPart, Pairs
-from ._types import ArrayLike, FloatArray, IndexArray
-from .errors import ShapeError
-from .families.predictions import Predictions, possible_weight
-from .scored import Scored
+from .._checks.columns import cluster_codes
+from .._checks.message import fail
+from .._types import ArrayLike, FloatArray, IndexArray
+from ..errors import ShapeError
+from .cell_pairs import CellPairs, GatheredCells
+from .clusters import COLUMNS, Clusters
+from .dependence import Near, added_by, base_columns, near_columns, rare_columns, sharp_sums
+from .pairs import Gathered, PairPart, Pairs
+from .scored import Scored, possible_weight
 from .tabulate import Part, Split, occurring
+
+if TYPE_CHECKING:
+    from ..families.predictions import Predictions
+
 
 __all__ = ["MAX_PAIRS", "Clustered", "Clustering", "few_pairs", "refuse_many"]
 

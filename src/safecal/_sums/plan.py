@@ -1,12 +1,17 @@
 """How rows are binned: decided once, for every door."""
 
-from dataclasses import dataclass
-from typing import Literal, Self, final
+from __future__ import annotations
 
-from ._types import BinOn, Strategy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self, final
+
+from .._types import BinOn, Strategy
 from .bins import Bins
-from .families.predictions import Predictions
 from .tabulate import bins_for
+
+if TYPE_CHECKING:
+    from ..families.predictions import Predictions
+
 
 __all__ = ["Plan"]
 

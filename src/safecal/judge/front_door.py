@@ -4,20 +4,20 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from ._checks.message import fail
-from ._checks.options import spelled
-from ._checks.rows import same_labels
-from ._steady import steady
-from ._types import ArrayLike, BinOn, Labels, Rule, Strategy
-from .bins import Bins
-from .errors import FormError
+from .._checks.message import fail
+from .._checks.options import spelled
+from .._checks.rows import same_labels
+from .._steady import steady
+from .._sums.bins import Bins
+from .._sums.plan import Plan
+from .._sums.tally import Tally
+from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
+from ..errors import FormError
+from ..families.classifier import classifier
+from ..families.predictions import Predictions
+from ..options import LimitOptions
 from .evaluation import Evaluation
-from .families.classifier import classifier
-from .families.predictions import Predictions
 from .limits import Limits
-from .options import LimitOptions
-from .plan import Plan
-from .tally import Tally
 
 __all__ = ["evaluate", "evaluate_predictions"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 from scipy import special
 
-from . import documents
-from ._kernels.order import (
+from .. import documents
+from .._kernels.order import (
     BY_CLASS,
     CONFIDENCES,
     SPREADS,
@@ -21,9 +21,9 @@ from ._kernels.order import (
     confidence_ends,
     spread_ends,
 )
-from ._sums.cells import Cells, Points, WeightedCells
-from ._types import AnyArray, FloatArray, IndexArray
-from .errors import MergeError
+from .._types import AnyArray, FloatArray, IndexArray
+from ..errors import MergeError
+from .cells import Cells, Points, WeightedCells
 from .summary import COLUMN, OPTIONAL, completed, incoherent
 
 __all__ = ["Order", "Ordered", "order_of_cells"]

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
-from ._types import Decision, Direction
-from .inference.local import dimensions
-from .inference.mistakes import Mistakes
-from .inference.results import Interval
+from .._sums.summary import Summary
+from .._sums.tally import Tally
+from .._types import Decision, Direction
+from ..inference.local import dimensions
+from ..inference.mistakes import Mistakes
+from ..inference.results import Interval
 from .limits import Limits
 from .places import Place
 from .reliability import Reliability
-from .summary import Summary
-from .tally import Tally
 
 __all__ = ["Average", "average_reason", "local_reason", "reading", "rounded", "rows_needed"]
 

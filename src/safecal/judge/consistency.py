@@ -12,24 +12,24 @@ from typing import Any, Self, Unpack, final, get_args
 import numpy as np
 from scipy import special
 
-from . import documents
-from ._checks.columns import choice, fraction
-from ._checks.message import fail
-from ._checks.options import spelled
-from ._checks.runs import expected_rows, run_column, step_column
-from ._steady import steadied, steady
-from ._types import ArrayLike, BoolArray, FloatArray, Quantity
+from .. import documents
+from .._checks.columns import choice, fraction
+from .._checks.message import fail
+from .._checks.options import spelled
+from .._checks.runs import expected_rows, run_column, step_column
+from .._steady import steadied, steady
+from .._sums.summary import Summary
+from .._sums.table import Table
+from .._sums.tabular import arrow_stream, frame_of, key_columns
+from .._sums.tabulate import by_group, tabulate
+from .._types import ArrayLike, BoolArray, FloatArray, Quantity
+from ..errors import FormError
+from ..families.predictions import Predictions
+from ..inference.results import Interval, TestResult
+from ..options import LimitOptions
 from .display import Metric, evaluation_text, inference_rows, number
-from .errors import FormError
 from .evaluation import Evaluation
-from .families.predictions import Predictions
 from .front_door import evaluate_predictions
-from .inference.results import Interval, TestResult
-from .options import LimitOptions
-from .summary import Summary
-from .table import Table
-from .tabular import arrow_stream, frame_of, key_columns
-from .tabulate import by_group, tabulate
 from .verdict import Verdict
 
 __all__ = ["Consistency", "assess_consistency"]
@@ -207,7 +207,7 @@ class Consistency:
         matplotlib.figure.Figure
             A new figure; `safecal.plot.ConsistencyDisplay` draws on axes of yours.
         """
-        from .plot.consistency import ConsistencyDisplay
+        from ..plot.consistency import ConsistencyDisplay
 
         return ConsistencyDisplay.from_consistency(self).figure_
 

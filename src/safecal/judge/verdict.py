@@ -7,23 +7,23 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 
-from . import documents
-from ._steady import steadied
-from ._types import Decision, Direction
-from .certainty import certain_reason
+from .. import documents
+from .._checks.certainty import certain_reason
+from .._steady import steadied
+from .._sums.summary import COLUMN
+from .._sums.table import Table
+from .._sums.tally import Tally
+from .._types import Decision, Direction
+from ..errors import TruthError
+from ..inference.local import Local
+from ..inference.mistakes import Mistakes
+from ..inference.needed import clusters_needed
+from ..inference.results import SIDES, Interval, direction
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
-from .errors import TruthError
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-from .inference.local import Local
-from .inference.mistakes import Mistakes
-from .inference.needed import clusters_needed
-from .inference.results import SIDES, Interval, direction
 from .limits import Limits
 from .places import Place, range_places, worst_first
 from .reasons import Average, average_reason, local_reason, rounded, rows_needed
-from .summary import COLUMN
-from .table import Table
-from .tally import Tally
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
 
@@ -153,7 +153,7 @@ class Verdict:
         return f"{self.decision}: {self.reason}"
 
     def _repr_html_(self) -> str:
-        from .html.notebook import verdict_html
+        from ..html.notebook import verdict_html
 
         return verdict_html(self)
 

@@ -7,14 +7,14 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .inference.cox import Cox
-from .inference.mistakes import Mistakes
-from .inference.results import Interval, TestResult, direction
-from .inference.shifts import ClassShifts
+from .._sums.summary import Summary
+from .._sums.table import SIDES, Table
+from ..inference.cox import Cox
+from ..inference.mistakes import Mistakes
+from ..inference.results import Interval, TestResult, direction
+from ..inference.shifts import ClassShifts
+from ..visible import visible
 from .reliability import Reliability
-from .summary import Summary
-from .table import SIDES, Table
-from .visible import visible
 
 if TYPE_CHECKING:
     from .places import Place

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ._types import AnyArray
+from .._types import AnyArray
 
 __all__ = ["certain_reason", "clip_for", "decimals_of"]
 

@@ -8,14 +8,14 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from . import documents
-from ._checks.arrays import as_numbers, not_empty, refuse
-from ._checks.columns import whole_number
-from ._checks.message import fail, show
-from ._kernels.sums import uniform_index
-from ._steady import steadied
-from ._types import ArrayLike, FloatArray, IndexArray
-from .errors import BinsError, MissingValueError
+from .. import documents
+from .._checks.arrays import as_numbers, not_empty, refuse
+from .._checks.columns import whole_number
+from .._checks.message import fail, show
+from .._kernels.sums import uniform_index
+from .._steady import steadied
+from .._types import ArrayLike, FloatArray, IndexArray
+from ..errors import BinsError, MissingValueError
 
 __all__ = ["MOST_BINS", "Bins", "bin_count"]
 

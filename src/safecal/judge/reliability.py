@@ -8,24 +8,24 @@ from typing import Any, Self, final
 import numpy as np
 from scipy import special
 
-from . import documents
-from ._checks.columns import weights
-from ._checks.options import spelled
-from ._checks.rows import same_labels
-from ._steady import steadied, steady
-from ._sums.cells import Points
-from ._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
-from .bins import Bins
+from .. import documents
+from .._checks.columns import weights
+from .._checks.options import spelled
+from .._checks.rows import same_labels
+from .._steady import steadied, steady
+from .._sums.bins import Bins
+from .._sums.cells import Points
+from .._sums.scored import Scored
+from .._sums.table import Table
+from .._sums.tabulate import bins_for, by_bin
+from .._sums.tally import Tally
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
+from ..errors import UnavailableError
+from ..families.classifier import predictions_of
+from ..families.predictions import Predictions
+from ..inference.calibration import generator
+from ..inference.results import TestResult
 from .chance import ENOUGH, Rows, Sums, ece_of_chance, null_ece
-from .errors import UnavailableError
-from .families.classifier import predictions_of
-from .families.predictions import Predictions
-from .inference.calibration import generator
-from .inference.results import TestResult
-from .scored import Scored
-from .table import Table
-from .tabulate import bins_for, by_bin
-from .tally import Tally
 
 __all__ = ["Reliability", "assess_reliability", "reliability_of", "tells_reliability"]
 

@@ -1,37 +1,43 @@
 """All sums of one evaluation: what every door fills, and all that a verdict is made of. Tallies merge with ``+``."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from . import documents
-from ._checks.columns import weights
-from ._checks.message import fail
-from ._kernels.cells import top_moments
-from ._kernels.order import coarse_confidences, coarse_spreads
-from ._steady import steadied
-from ._sums.axes import Axes
-from ._sums.cell_pairs import CellPairs
-from ._sums.cells import Cells, Points, WeightedCells
-from ._sums.classes import ClassSums
-from ._sums.clusters import Clusters
-from ._sums.keyed import union
-from ._sums.node_table import NodeTable, node_sums
-from ._sums.nodes import Nodes
-from ._sums.pairs import Pairs
-from ._types import AnyArray, ArrayLike, FloatArray
+from .. import documents
+from .._checks.columns import weights
+from .._checks.message import fail
+from .._kernels.cells import top_moments
+from .._kernels.order import coarse_confidences, coarse_spreads
+from .._steady import steadied
+from .._types import AnyArray, ArrayLike, FloatArray
+from ..errors import MergeError, ShapeError
+from .axes import Axes
+from .cell_pairs import CellPairs
+from .cells import Cells, Points, WeightedCells
+from .classes import ClassSums
 from .clustering import Clustered, Clustering, few_pairs
-from .errors import MergeError, ShapeError
-from .families.predictions import Predictions, possible_weight
+from .clusters import Clusters
 from .histogram import Histogram, counted, of_points, share_of_worst
+from .keyed import union
+from .node_table import NodeTable, node_sums
+from .nodes import Nodes
 from .ordered import Order, Ordered, order_of_cells
+from .pairs import Pairs
 from .plan import Plan
+from .scored import possible_weight
 from .summary import COLUMN, Summary, added_up, adds_up, summed
 from .table import Table
 from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring, quick_part
+
+if TYPE_CHECKING:
+    from ..families.predictions import Predictions
+
 
 __all__ = ["MAX_KEYS", "Spectrum", "Tally"]
 

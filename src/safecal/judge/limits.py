@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final, get_args
 
-from . import documents
-from ._checks.columns import choice, fraction, positive
-from ._types import Rule
+from .. import documents
+from .._checks.columns import choice, fraction, positive
+from .._types import Rule
 
 __all__ = ["RULES", "Limits"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ._checks.columns import choice
-from .errors import MissingExtraError, UnavailableError
+from .._checks.columns import choice
+from ..errors import MissingExtraError, UnavailableError
 from .summary import Summary
 
 if TYPE_CHECKING:
-    from .groups import GroupVerdict
-    from .inference.results import Interval
+    from ..inference.results import Interval
+    from ..judge.groups import GroupVerdict
     from .table import Table
 
 __all__ = ["LIBRARIES", "KeySummary", "arrow_stream", "frame_of", "key_columns", "table_columns"]

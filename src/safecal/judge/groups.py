@@ -7,22 +7,22 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from . import documents
-from ._steady import steadied
-from ._types import BoolArray, Decision, FloatArray, IndexArray
-from .errors import TruthError
-from .inference.cluster_bounds import clustered_bounds
-from .inference.cluster_mistakes import clustered_ratios
-from .inference.keyed import firm_and_weak_bounds
-from .inference.keyed_temperature import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
-from .inference.local import SHOWN, SUSPECTED, dimensions
-from .inference.mistakes import heaviest_weight, mistakes_by_key, ratio_bounds
-from .inference.results import Interval
+from .. import documents
+from .._steady import steadied
+from .._sums.summary import COLUMN
+from .._sums.table import Table
+from .._sums.tally import Tally
+from .._types import BoolArray, Decision, FloatArray, IndexArray
+from ..errors import TruthError
+from ..inference.cluster_bounds import clustered_bounds
+from ..inference.cluster_mistakes import clustered_ratios
+from ..inference.keyed import firm_and_weak_bounds
+from ..inference.keyed_temperature import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
+from ..inference.local import SHOWN, SUSPECTED, dimensions
+from ..inference.mistakes import heaviest_weight, mistakes_by_key, ratio_bounds
+from ..inference.results import Interval
 from .limits import Limits
 from .places import Place, degree_of, in_sentence
-from .summary import COLUMN
-from .table import Table
-from .tally import Tally
 
 __all__ = [
     "GroupVerdict",

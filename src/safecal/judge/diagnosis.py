@@ -7,15 +7,15 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from . import documents
-from .inference.axis import shift_gain
-from .inference.bounds import law_of
-from .inference.causes import PRICE, Explained, explain
-from .inference.results import Interval
-from .inference.shifts import ClassShifts, gain_by_shifts
+from .. import documents
+from .._sums.summary import COLUMN
+from .._sums.tally import Tally
+from ..inference.axis import shift_gain
+from ..inference.bounds import law_of
+from ..inference.causes import PRICE, Explained, explain
+from ..inference.results import Interval
+from ..inference.shifts import ClassShifts, gain_by_shifts
 from .places import Place
-from .summary import COLUMN
-from .tally import Tally
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 

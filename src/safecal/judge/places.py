@@ -7,12 +7,12 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from . import documents
-from ._types import BoolArray, FloatArray, IndexArray
-from .inference.local import Local, Range
-from .inference.results import Interval
+from .. import documents
+from .._types import BoolArray, FloatArray, IndexArray
+from ..inference.local import Local, Range
+from ..inference.results import Interval
+from ..visible import visible
 from .limits import Limits
-from .visible import visible
 
 __all__ = [
     "Place",

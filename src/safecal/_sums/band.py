@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from ._types import FloatArray
+from .._types import FloatArray
 from .summary import Summary
 
 __all__ = ["binomial_band", "consistency_band", "effective_rows"]

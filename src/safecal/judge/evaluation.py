@@ -8,33 +8,33 @@ from typing import Any, Self, Unpack, final
 
 import numpy as np
 
-from . import documents
-from ._checks.columns import choice, fraction
-from ._checks.message import fail
-from ._checks.options import spelled
-from ._steady import steadied
-from ._types import ArrayLike
+from .. import documents
+from .._checks.columns import choice, fraction
+from .._checks.message import fail
+from .._checks.options import spelled
+from .._steady import steadied
+from .._sums.histogram import Histogram
+from .._sums.summary import Summary
+from .._sums.table import Table
+from .._sums.tally import Tally
+from .._types import ArrayLike
+from ..errors import OptionError, TruthError
+from ..families.predictions import Predictions
+from ..inference.axis import Axis, axes_of
+from ..inference.bounds import Bounds, law_of
+from ..inference.calibration import calibration_test, generator
+from ..inference.cox import Cox
+from ..inference.local import Local
+from ..inference.mistakes import Mistakes
+from ..inference.results import Interval, TestResult
+from ..inference.shifts import ClassShifts
+from ..inference.tested import tally_test
+from ..options import LimitOptions
 from .display import Metric, class_rows, cox_rows, evaluation_text, inference_rows, metric_rows
-from .errors import OptionError, TruthError
-from .families.predictions import Predictions
 from .groups import GroupVerdict, group_verdict
-from .histogram import Histogram
-from .inference.axis import Axis, axes_of
-from .inference.bounds import Bounds, law_of
-from .inference.calibration import calibration_test, generator
-from .inference.cox import Cox
-from .inference.local import Local
-from .inference.mistakes import Mistakes
-from .inference.results import Interval, TestResult
-from .inference.shifts import ClassShifts
-from .inference.tested import tally_test
 from .limits import Limits
-from .options import LimitOptions
 from .reasons import reading
 from .reliability import Reliability, assess_reliability, reliability_of, tells_reliability
-from .summary import Summary
-from .table import Table
-from .tally import Tally
 from .verdict import Verdict, judge
 
 __all__ = ["Evaluation"]
@@ -410,7 +410,7 @@ class Evaluation:
         return evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
 
     def _repr_html_(self) -> str:
-        from .html.notebook import evaluation_html
+        from ..html.notebook import evaluation_html
 
         return evaluation_html(self, self._title(), self._metrics(), self._tables())
 
@@ -448,7 +448,7 @@ class Evaluation:
         matplotlib.figure.Figure
             The figure; the classes of `safecal.plot` hold the numbers that they draw.
         """
-        from .plot.dashboard import drawn
+        from ..plot.dashboard import drawn
 
         return drawn(self, part, ax, name)
 
@@ -462,7 +462,7 @@ class Evaluation:
         title : str, optional
             What the page is about.
         """
-        from .report import write_report
+        from ..report import write_report
 
         write_report(self, path, title=title)
 

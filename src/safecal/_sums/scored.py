@@ -6,8 +6,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from ._steady import steadied
-from ._types import AnyArray, BoolArray, FloatArray
+from .._steady import steadied
+from .._types import AnyArray, BoolArray, FloatArray
 
 __all__ = ["Scored"]
 
@@ -79,3 +79,11 @@ class Scored:
         columns = {f.name: [getattr(block, f.name) for block in blocks] for f in fields(cls)}
         joined: dict[str, Any] = {k: None if v[0] is None else np.concatenate(v) for k, v in columns.items()}
         return cls(**joined)
+
+
+def possible_weight(scored: Scored, weight: FloatArray | None) -> FloatArray | None:
+    """Return the weights, 0 for impossible rows; None where all are 1."""
+    impossible = scored.impossible
+    if not impossible.any():
+        return weight
+    return np.where(impossible, 0.0, 1.0 if weight is None else weight)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self, final
 
-from . import documents
-from ._steady import steadied
+from .. import documents
+from .._steady import steadied
+from .._sums.tabular import arrow_stream, frame_of
+from ..inference.results import Interval
 from .display import number
-from .inference.results import Interval
-from .tabular import arrow_stream, frame_of
 
 __all__ = ["Comparison", "Difference", "SideBySide"]
 
@@ -214,7 +214,7 @@ class Comparison:
         matplotlib.figure.Figure
             A new figure.
         """
-        from .plot.compared import compared
+        from ..plot.compared import compared
 
         return compared(self, sides)
 
@@ -232,7 +232,7 @@ class Comparison:
         title : str, optional
             What the page is about.
         """
-        from .report.compared import write_comparison
+        from ..report.compared import write_comparison
 
         write_comparison(self, path, sides=sides, title=title)
 

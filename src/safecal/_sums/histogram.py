@@ -8,10 +8,10 @@ from typing import Any, Self, final
 import numpy as np
 from scipy import special
 
-from . import documents
-from ._steady import steadied
-from ._sums.cells import Points
-from ._types import FloatArray, IndexArray
+from .. import documents
+from .._steady import steadied
+from .._types import FloatArray, IndexArray
+from .cells import Points
 from .scored import Scored
 
 __all__ = ["FIRST", "SIDE", "Histogram", "counted", "of_points", "share_of_worst"]

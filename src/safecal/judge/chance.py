@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ._types import AnyArray, FloatArray, IndexArray
-from .inference.tails import pearson3_quantile
+from .._types import AnyArray, FloatArray, IndexArray
+from ..inference.tails import pearson3_quantile
 
 __all__ = ["ENOUGH", "Rows", "Sums", "ece_of_chance", "null_ece"]
 

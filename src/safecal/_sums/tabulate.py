@@ -1,26 +1,31 @@
 """Rows to tables, in one pass over the data."""
 
+from __future__ import annotations
+
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, final, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, final, get_args
 
 import numpy as np
 
-from ._checks.arrays import block
-from ._checks.columns import choice, group_codes
-from ._checks.message import fail, show
-from ._kernels.compiled import Sums, available
-from ._kernels.sums import runs
-from ._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
+from .._checks.arrays import block
+from .._checks.columns import choice, group_codes
+from .._checks.message import fail, show
+from .._kernels.compiled import Sums, available
+from .._kernels.sums import runs
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
+from ..errors import BinsError, OptionError, UnavailableError
 from .bins import Bins
-from .errors import BinsError, OptionError, UnavailableError
-from .families.predictions import Predictions
 from .scored import Scored
 from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table, bin_keys
+
+if TYPE_CHECKING:
+    from ..families.predictions import Predictions
+
 
 __all__ = [
     "EVERY",

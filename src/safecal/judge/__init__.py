@@ -1,0 +1,1 @@
+"""From sums to a verdict: limits, places, the decision and why; evaluations, and one beside another."""
