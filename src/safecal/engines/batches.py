@@ -159,7 +159,7 @@ def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
     --------
     >>> import safecal
     >>> from safecal.engines.batches import Batch, tally_batches
-    >>> from safecal.plan import Plan
+    >>> from safecal._sums.plan import Plan
     >>> tally_batches([Batch(safecal.bernoulli([1, 0], [0.9, 0.4]))] * 3, Plan()).n
     6
     """

@@ -69,10 +69,9 @@ class Reliability:
     --------
     >>> import numpy as np
     >>> import safecal
-    >>> from safecal.reliability import assess_reliability
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
-    >>> found = assess_reliability(safecal.bernoulli(rng.random(500) < p, p))
+    >>> found = safecal.assess_reliability(safecal.bernoulli(rng.random(500) < p, p))
     >>> round(found.ece, 3), round(found.ece_expected, 3), round(found.ece_quantile, 3)
     (0.047, 0.045, 0.063)
     """

@@ -211,7 +211,7 @@ def metrics(sums: Any) -> dict[str, Any]:
 
 
 def summary_columns(sums: FloatArray) -> FloatArray:
-    """Arrange the sums as `safecal.summary.summaries` reads them, bin by bin."""
+    """Arrange the sums as `safecal._sums.summary.summaries` reads them, bin by bin."""
     found = dict(zip(NAMES, sums.T, strict=True))
     del found["n_certain"]
     possible = found["n"] - found["n_impossible"]
