@@ -43,8 +43,8 @@ _MANY = 1e6  # expected surprises from which a Poisson law is a normal one
 def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
     """Return bounds on the ECD of each key, each of them missed with probability ``alpha`` at most.
 
-    ``sums`` has a row for each key, as `safecal._sums.summary.summed` makes them. Keys without rows, or without weight, have
-    NaN; those where an impossible outcome happened have infinity, twice.
+    ``sums`` has a row for each key, as `safecal._sums.summary.summed` makes them. Keys without rows, or without
+    weight, have NaN; those where an impossible outcome happened have infinity, twice.
     """
     low, high = np.empty(len(sums)), np.empty(len(sums))
     for rows in blocks(len(sums)):
