@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import documents
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
-from ..inputs.words import in_options
+from ..inputs.columns import in_options
 from ..judge.baseline import WORSE, Baseline
 from ..judge.evaluation import Evaluation
 from ..judge.verdict import SAFE, UNSAFE
