@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._kernels.order import STARTS
+from .._kernels.spectrum import STARTS
 from .._steady import steadied
 from .._sums.cells import Points
 from .._sums.dependence import BASE
