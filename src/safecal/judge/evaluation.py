@@ -19,6 +19,7 @@ from .._sums.tally import Tally
 from .._types import ArrayLike
 from ..errors import OptionError, TruthError
 from ..families.predictions import Predictions
+from ..files import schema
 from ..inference.bounds import Bounds, law_of
 from ..inference.calibration import calibration_test, generator, tally_test
 from ..inference.cox import Cox
@@ -545,7 +546,7 @@ class Evaluation:
         dict
             A schema of draft 2020-12.
         """
-        return documents.schema("evaluation-2")
+        return schema("evaluation-2")
 
 
 _PARTS: dict[str, Any] = {
