@@ -15,9 +15,8 @@ from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
 from ..errors import FormError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .evaluation import Evaluation
-from .limits import Limits
 
 __all__ = ["evaluate", "evaluate_predictions"]
 

@@ -21,7 +21,7 @@ from ..families.rows import some_rows
 from ..files import schema
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
-from ..judge.limits import Limits
+from ..options import Limits
 from .alarm import Alarm
 from .detector import FORMS
 from .grid import as_odds, blocks, shiftable
