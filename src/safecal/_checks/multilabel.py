@@ -56,11 +56,11 @@ def label_matrix(y_true: Any, shape: tuple[int, ...], name: str) -> BoolArray:
     happened = np.asarray(outcomes == 1, dtype=bool)
     bad = ~(happened | np.asarray(outcomes == 0, dtype=bool))
     if bad.any():
-        i, j = (int(k) for k in np.argwhere(bad)[0])
+        (i, j), rows = np.argwhere(bad)[0].tolist(), int(bad.any(axis=1).sum())
         value = outcomes[i, j]
         unknown = "a label that was not looked for is no 0: leave such rows out." if is_missing(value) else None
         raise fail(LabelError, "y_true", "must be 0 or 1 for each label", got=show(value),
-                   place=f"row {i}, column {j}", count=(int(bad.any(axis=1).sum()), shape[0]), hint=unknown)  # fmt: skip
+                   place=f"row {i}, column {j}", count=(rows, shape[0]), hint=unknown)  # fmt: skip
     return happened
 
 
