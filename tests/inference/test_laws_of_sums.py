@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal._kernels.nodes import NODES, node_rows
+from safecal._kernels.spectrum import NODES, node_rows
 from safecal._sums.nodes import Nodes
 from safecal.inference.calibration import calibration_test
 from safecal.inference.nodes import NodesLaw

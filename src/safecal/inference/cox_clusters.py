@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from .._kernels.order import STARTS
+from .._kernels.spectrum import STARTS
 from .._sums.dependence import BASE
 from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self, final
 
 import numpy as np
 
-from .._kernels.nodes import NODES
+from .._kernels.spectrum import NODES
 from .._sums.nodes import Nodes
 from .._types import FloatArray
 from ..errors import UnavailableError

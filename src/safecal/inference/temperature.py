@@ -3,9 +3,8 @@
 from typing import Any
 
 from .._checks.classes import refuse_arrays
-from .._checks.columns import fraction
+from .._checks.columns import fraction, spelled
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.tally import Tally

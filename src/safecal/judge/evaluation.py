@@ -9,9 +9,8 @@ from typing import Any, Self, Unpack, final
 import numpy as np
 
 from .. import documents
-from .._checks.columns import choice, fraction
+from .._checks.columns import choice, fraction, spelled
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._steady import steadied
 from .._sums.histogram import Histogram
 from .._sums.summary import Summary

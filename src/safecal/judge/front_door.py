@@ -4,8 +4,8 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from .._checks.columns import spelled
 from .._checks.message import fail, show
-from .._checks.options import spelled
 from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.bins import Bins

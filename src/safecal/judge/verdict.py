@@ -8,7 +8,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.certainty import certain_reason
+from .._checks.classes import certain_reason
 from .._steady import steadied
 from .._sums.summary import COLUMN
 from .._sums.table import Table

@@ -20,15 +20,15 @@ from ..monitor.stream import DETECT, Stream
 from .history import History, Raised
 
 __all__ = [
+    "Judged",
     "Reader",
     "Reading",
-    "group_names",
-    "log10",
-    "shown_groups",
-    "Judged",
     "group_is_mild",
+    "group_names",
     "is_mild",
     "last_alarm",
+    "log10",
+    "shown_groups",
     "speaking",
     "within",
 ]
