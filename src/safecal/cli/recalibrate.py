@@ -12,7 +12,7 @@ from .._optional import polars
 from .._types import AnyArray
 from ..errors import DocumentError, FileError, OptionError
 from ..families.classifier import classifier
-from ..files import write_atomically
+from ..files import parsed_json, write_atomically
 from ..inputs.reader import Batch, prediction_values
 from ..inputs.values import keys
 from ..judge.display import ece_of
@@ -21,9 +21,9 @@ from ..judge.front_door import evaluate_predictions
 from ..recalibrate.recalibration import Recalibration
 from ..recalibrate.temperature import SafeTemperature, Temperature
 from ..visible import visible
-from .limits import limit_options
 from .outputs import check_outputs, frame_bytes, write_plot
 from .table import TableFile
+from .values import limit_options
 
 __all__ = ["run"]
 
@@ -117,7 +117,7 @@ def _loaded(path: str) -> Recalibration:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error}.") from error
     try:
-        document = documents.parsed(content)
+        document = parsed_json(content)
     except DocumentError as error:
         raise FileError(f"{path} is not JSON: it {error.rule}.") from error
     with documents.of_file(path):

@@ -15,9 +15,9 @@ from typing import Self, TypeVar, Unpack, final
 
 import numpy as np
 
-from .._checks.classes import FromOne
+from .._checks.columns import spelled
+from .._checks.labels import FromOne
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._steady import steady
 from .._sums.bins import Bins
 from .._sums.plan import Plan
@@ -30,8 +30,7 @@ from ..families.predictions import Predictions
 from ..inputs.reader import Batch, join_batches
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 
 __all__ = [
     "MAX_KEYS",

@@ -5,11 +5,10 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from .._checks.arrays import spelled_labels
 from .._checks.classes import class_shape, clip_value
-from .._checks.columns import whole_number
+from .._checks.columns import spelled, whole_number
 from .._checks.message import fail, show
-from .._checks.options import spelled
-from .._checks.spelling import spelled_labels
 from .._checks.states import one_spread
 from .._optional import narwhals
 from .._steady import steady
@@ -20,8 +19,7 @@ from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..inputs.columns import FRAME, Columns, about_columns, near_names
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .expressed.formulas import collected
 from .expressed.pipeline import express
 from .partitions import evaluate_partitions

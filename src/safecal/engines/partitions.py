@@ -21,8 +21,7 @@ from ..inputs.reader import Batch, Reader
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from . import batches
 from .batches import Grid, evaluate_batches, refuse_unbounded
 from .dask import Dask

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, final
 
-from .._checks.message import Complaint, Phrase
-from .._checks.phrases import PYTHON
+from .._checks.message import PYTHON, Complaint, Phrase
 from ..errors import FormError, InputError
 
 __all__ = ["FRAME", "SHELL", "Columns", "Unclear", "about_columns", "find_columns", "in_options", "near_names"]

@@ -11,10 +11,9 @@ from stonesoup.types.metric import SingleTimeMetric, TimeRangeMetric
 from stonesoup.types.state import GaussianState
 from stonesoup.types.time import TimeRange
 
-from ..._checks.columns import choice, whole_number
+from ..._checks.columns import choice, spelled, whole_number
 from ..._checks.densities import generator as random_generator
 from ..._checks.message import fail
-from ..._checks.options import spelled
 from ..._types import FloatArray, IndexArray
 from ...errors import EmptyError, FormError
 from ...families.predictions import Predictions

@@ -8,9 +8,9 @@ from typing import Any, Unpack
 import numpy as np
 from scipy import special
 
+from ..._checks.classes import row_tolerance
+from ..._checks.columns import spelled
 from ..._checks.message import fail, show
-from ..._checks.options import spelled
-from ..._checks.row_sums import row_tolerance
 from ..._sums.bins import Bins
 from ..._sums.cells import Cells
 from ..._sums.classes import ClassSums
@@ -35,8 +35,7 @@ from ...errors import (
     ShapeError,
 )
 from ...judge.evaluation import Evaluation
-from ...judge.limits import Limits
-from ...options import LimitOptions
+from ...options import LimitOptions, Limits
 from .sums import FORMS, Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns
 
 __all__ = ["Calibration", "binary_rows", "class_rows", "refuse"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._checks.message import fail
 from ..._kernels.gaussian import LOG_2PI
-from ..._kernels.nodes import NODES
+from ..._kernels.spectrum import NODES
 from ..._optional import narwhals
 from ..._sums import tally
 from ..._sums.dependence import BASE, NEAR, RARE

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..._checks.columns import cluster_codes, group_codes
 from ..._checks.message import fail
-from ..._kernels.cells import CELLS as ODDS_CELLS
-from ..._kernels.order import SPREADS
+from ..._kernels.spectrum import CELLS as ODDS_CELLS
+from ..._kernels.spectrum import SPREADS
 from ..._optional import narwhals
 from ..._sums import cell_pairs
 from ..._sums.axes import Axes
@@ -41,7 +41,7 @@ from ...families.predictions import Predictions
 from ...inputs.columns import Columns
 from ...inputs.values import keys as keys_of
 from ...judge.evaluation import Evaluation
-from ...judge.limits import Limits
+from ...options import Limits
 from ..batches import GRID_CELLS, Grid
 from . import cells
 from .formulas import (
