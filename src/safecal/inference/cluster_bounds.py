@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from .._sums.dependence import BASE, RARE, added_by
+from .._sums.clusters import BASE, RARE, added_by
 from .._types import FloatArray, IndexArray
 from .dependence import Rarity, Sums
 from .keyed import bent

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from scipy import special
 
-from .._sums.dependence import BASE
+from .._sums.clusters import BASE
 from .._types import FloatArray, IndexArray
 from .cluster_bounds import Ends, by_key, null_distance, of_pairs
 from .dependence import Sums

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from .._kernels.spectrum import STARTS
-from .._sums.dependence import BASE
+from .._sums.clusters import BASE
 from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
 from .dependence import Rarity, Sums, rarest_half
