@@ -10,9 +10,8 @@ import numpy as np
 from .._sums.clusters import NEAR, Clusters
 from .._types import FloatArray
 from .dependence import ALIKE, Rarity, Sums
-from .law import Law, Tails, Tilt, crossing, normal_score
+from .law import Law, StatesLaw, Tails, Tilt, crossing, normal_score
 from .points import PointsLaw
-from .states import StatesLaw
 
 __all__ = ["ClusteredLaw", "clusters_at_one"]
 
