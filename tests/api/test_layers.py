@@ -60,6 +60,7 @@ FRONT_DOOR = 6
 SAME_ROOM = {
     ("compat", "watch"),
     ("families", "options"),
+    ("files", "documents"),
     ("monitor", "judge"),
     ("plot", "html"),
     ("report", "html"),

@@ -16,9 +16,8 @@ from ..errors import FormError, OptionError
 from ..families.classifier import classifier
 from ..families.labelled import Labelled
 from ..families.predictions import Predictions
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .evaluation import Evaluation
-from .limits import Limits
 
 __all__ = ["evaluate", "evaluate_predictions"]
 

@@ -12,7 +12,7 @@ from .._sums.by_key import summaries, summed
 from .._sums.summary import Summary
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError
-from ..judge.limits import Limits
+from ..options import Limits
 from .alarm import Alarm
 from .detector import Detector
 from .grid import OVER, UNDER, Block
