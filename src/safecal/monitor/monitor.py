@@ -11,7 +11,7 @@ from .._checks.columns import choice, fraction, group_codes, whole_number
 from .._checks.message import fail, show
 from .._steady import steadied
 from .._sums.summary import Summary, as_sums
-from .._sums.tabular import frame_of
+from .._sums.table_views import frame_of
 from .._sums.tally import Tally
 from .._types import AlarmDirection, ArrayLike, Detect, Form, IndexArray, Labels, Side
 from ..errors import MergeError, MissingValueError, OptionError, RangeError, ShapeError

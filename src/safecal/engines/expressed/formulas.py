@@ -16,7 +16,7 @@ from ..._kernels.gaussian import LOG_2PI
 from ..._kernels.spectrum import NODES
 from ..._optional import narwhals
 from ..._sums import tally
-from ..._sums.dependence import BASE, NEAR, RARE
+from ..._sums.clusters import BASE, NEAR, RARE
 from ..._types import AnyArray, FloatArray
 from ...errors import ShapeError
 
