@@ -17,6 +17,7 @@ from ..._checks.message import fail
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import SPREADS
 from ..._optional import narwhals
+from ..._sums import cluster_pairs
 from ..._sums.bins import Bins, bin_count
 from ..._sums.by_key import added_up, completed
 from ..._sums.causes import Axes
