@@ -31,20 +31,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
 
-__all__ = [
-    "MAX_KEYS",
-    "MAX_ROWS",
-    "MAX_VALUES",
-    "Batch",
-    "evaluate_batches",
-    "join_batches",
-    "tally_batches",
-    "in_pairs",
-    "GRID_CELLS",
-    "Grid",
-    "count_on_grid",
-    "refuse_unbounded",
-]
+__all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
 
 MAX_ROWS = 1_000_000
 _THREADS = 2  # results do not depend on it
