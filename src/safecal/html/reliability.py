@@ -9,9 +9,8 @@ import numpy as np
 from .._sums.band import consistency_band
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
-from .markup import Markup, element, join
+from .markup import Markup, Scale, element, join, label, line, picture, shape, sized, tick_text, upright
 from .numbers import plain, short
-from .svg import Scale, label, line, picture, shape, sized, tick_text, upright
 
 __all__ = ["OVER_SIDE", "ReliabilityPoints", "has_reliability", "reliability_diagram"]
 

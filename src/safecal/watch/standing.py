@@ -15,7 +15,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.limits import Limits
 from ..judge.verdict import SAFE, Verdict
 from ..monitor import Alarm, Monitor
-from ..monitor.size import Size
+from ..monitor.alarm import Size
 from ..monitor.stream import DETECT, Stream
 from .history import History, Raised
 
