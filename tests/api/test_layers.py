@@ -60,6 +60,7 @@ FRONT_DOOR = 6
 SAME_ROOM = {
     ("compat", "watch"),
     ("families", "options"),
+    ("files", "documents"),
     ("monitor", "judge"),
     ("plot", "html"),
     ("report", "html"),
@@ -76,7 +77,7 @@ UPWARD = {
     ("judge.evaluation", "Evaluation._repr_html_"): {"html.notebook"},
     ("judge.verdict", "Verdict._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
-    ("_sums.table", "Table.intervals"): {"inference.keyed"},
+    ("_sums.table", "Table.intervals"): {"inference.sum_bounds"},
     ("_sums.table", "Table.__repr__"): {"judge.display"},
     ("_sums.table", "Table._repr_html_"): {"judge.display"},
 }

@@ -50,10 +50,8 @@ def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
         elif ones is not None:
             row = int(ones.argmax())
             got += f" with {ones[row]} ones in row {row}: several labels a row"
-            one = "y_true.iloc[:, j]" if hasattr(y_true, "iloc") else "y_true[:, j]"
-            other = f"{'logits=' if name == 'logits' else ''}{name}[:, j]"
-            line = f"[evaluate({one}, {other}) for j in range({labels.shape[1]})]"
-            hint = f"evaluate each label by itself: `{line}`."
+            given = "logits=logits" if name == "logits" else name
+            hint = f"evaluate every label with `evaluate(y_true, {given}, by_label=True)`."
     raise fail(ShapeError, "y_true", "must be one label for each row, shape (n,)", got=got, hint=hint)
 
 

@@ -26,8 +26,7 @@ from ..families.categorical import NAMED, Categorical
 from ..inputs.batch import Batch, join_batches
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .pairs import in_pairs
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]

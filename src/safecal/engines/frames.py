@@ -19,8 +19,7 @@ from ..inputs.column import library
 from ..inputs.columns import Columns, near_names
 from ..inputs.words import FRAME, about_columns
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .expressed.pipeline import express
 from .expressed.queries import collected
 from .libraries import narwhals

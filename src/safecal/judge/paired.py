@@ -17,7 +17,7 @@ from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
 from ..inference.equality import Law, equality, rows_of_law
 from ..inference.results import Interval
-from ..inference.skewed import FEW, Spread
+from ..inference.sum_bounds import FEW, Spread
 from ..inference.tails import pearson3, pearson3_quantile
 from .comparison import Comparison, Difference, SideBySide
 from .display import ece_of

@@ -11,8 +11,8 @@ from .. import documents
 from .._sums.scored import Scored
 from .._sums.summary import Summary
 from .._types import AlarmDirection, AlarmKind, FloatArray
-from ..inference.local import dimensions
-from ..judge.limits import Limits
+from ..inference.ranges import dimensions
+from ..options import Limits
 from ..visible import visible
 
 __all__ = ["Alarm", "COLUMNS", "Size", "size_columns", "sums_of"]

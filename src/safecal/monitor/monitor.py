@@ -16,7 +16,8 @@ from ..errors import MergeError, MissingValueError, OptionError, ShapeError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
 from ..families.rows import some_rows
-from ..judge.limits import Limits
+from ..files import schema
+from ..options import Limits
 from .alarm import Alarm
 from .detector import FORMS
 from .process import as_odds, blocks, shiftable
@@ -328,7 +329,7 @@ class Monitor(MonitorState):
         dict
             A schema of draft 2020-12.
         """
-        return documents.schema("monitor-1", "evaluation-2")
+        return schema("monitor-1", "evaluation-2")
 
     def _check(self, groups: list[tuple[Hashable, Stream]], given: Windows) -> None:
         """Refuse a state whose parts are not of the same rows."""

@@ -15,9 +15,9 @@ from .._sums.tabular import frame_of
 from .._sums.tally import Tally
 from .._types import AlarmDirection, Detect, Form, Side
 from ..errors import OptionError, RangeError
-from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
-from ..judge.limits import Limits
+from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
+from ..options import Limits
 from .detector import FORMS
 from .process import shares, shiftable
 from .stream import DETECT, Stream, Thresholds

@@ -11,7 +11,7 @@ from .. import documents
 from .._sums.summary import Summary, summaries, summed
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError
-from ..judge.limits import Limits
+from ..options import Limits
 from .alarm import Alarm, Size, size_columns, sums_of
 from .detector import Detector
 from .process import DIRECTIONS, OVER, SHIFTED, UNDER, Block, Process, mixed

@@ -19,7 +19,7 @@ from ..html.markup import Markup, element, join, sentence, shortened, together, 
 from ..html.numbers import grouped, percent, plain, rows
 from ..html.reliability import reliability_diagram
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
+from ..options import Limits
 from . import words
 from .steps import next_steps
 from .tables import (

@@ -10,13 +10,13 @@ from typing import Self, final
 
 from .._sums.summary import Summary
 from ..errors import MergeError
-from ..inference.keyed import interval_from_sums
+from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
 from ..judge.verdict import SAFE, Verdict
 from ..monitor import Alarm, Monitor
 from ..monitor.alarm import Size
 from ..monitor.stream import DETECT, Stream
+from ..options import Limits
 from .history import History, Raised
 
 __all__ = [

@@ -28,8 +28,7 @@ from ...errors import (
     SafecalError,
 )
 from ...judge.evaluation import Evaluation
-from ...judge.limits import Limits
-from ...options import LimitOptions
+from ...options import LimitOptions, Limits
 from .checks import refuse
 from .rows import FORMS
 from .sums import Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns

@@ -40,7 +40,7 @@ from ...families.predictions import Predictions
 from ...inputs.column import keys as keys_of
 from ...inputs.columns import Columns
 from ...judge.evaluation import Evaluation
-from ...judge.limits import Limits
+from ...options import Limits
 from ..libraries import narwhals
 from ..quantiles import CELLS as FINE
 from ..quantiles import Grid

@@ -21,8 +21,7 @@ from ...inputs.columns import Columns
 from ...inputs.reader import Reader
 from ...judge.evaluation import Evaluation
 from ...judge.front_door import evaluate_predictions
-from ...judge.limits import Limits
-from ...options import LimitOptions
+from ...options import LimitOptions, Limits
 from .. import batches
 from ..batches import evaluate_batches
 from ..quantiles import Grid, refuse_unbounded

@@ -9,8 +9,8 @@ from ..._sums.summary import Summary, as_sums
 from ...html.frame import figure
 from ...html.markup import Markup, Scale, element, label, line, picture, shape, shortened, sized, tick_text, upright
 from ...html.numbers import grouped, percent, rows, short, shown
-from ...inference.keyed import intervals_from_sums
 from ...inference.results import Interval
+from ...inference.sum_bounds import intervals_from_sums
 from ..history import History
 from .tables import alarm_numbers
 

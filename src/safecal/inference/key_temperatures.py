@@ -19,10 +19,10 @@ from .._kernels.spectrum import NODES
 from .._sums.node_table import NodeTable
 from .._sums.summary import COLUMN
 from .._types import BoolArray, FloatArray, IndexArray
-from .keyed import Keys, blocks
 from .law import LARGEST, SMALLEST
 from .mistakes import mistakes_by_key
 from .nodes import BEYOND, FROM_ENDS
+from .sum_bounds import Keys, blocks
 
 __all__ = ["Hot", "KeyLaw", "KeyTemperatures", "NodeKeys", "StateKeys"]
 
