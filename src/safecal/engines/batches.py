@@ -18,7 +18,7 @@ from .._checks.labels import FromOne
 from .._checks.message import fail
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan
 from .._sums.tally import MAX_KEYS, Tally
 from .._types import BinOn, Strategy
 from ..errors import OptionError, ShapeError
@@ -158,7 +158,7 @@ def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
     --------
     >>> import safecal
     >>> from safecal.engines.batches import Batch, tally_batches
-    >>> from safecal._sums.plan import Plan
+    >>> from safecal._sums.splits import Plan
     >>> tally_batches([Batch(safecal.bernoulli([1, 0], [0.9, 0.4]))] * 3, Plan()).n
     6
     """

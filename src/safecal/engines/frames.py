@@ -12,7 +12,7 @@ from .._checks.message import fail, show
 from .._checks.states import one_spread
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..inputs.column import library

@@ -11,7 +11,7 @@ from .._checks.columns import choice, fraction, whole_number
 from .._checks.message import fail, show
 from .._steady import steadied
 from .._sums.summary import Summary, as_sums
-from .._sums.tabular import frame_of
+from .._sums.table_views import frame_of
 from .._sums.tally import Tally
 from .._types import AlarmDirection, Detect, Form, Side
 from ..errors import OptionError, RangeError

@@ -11,8 +11,8 @@ from scipy import special
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
 from ..._sums.bins import Bins
+from ..._sums.causes import ClassSums
 from ..._sums.cells import Cells
-from ..._sums.classes import ClassSums
 from ..._sums.summary import Summary
 from ..._sums.table import Table, bin_keys
 from ..._sums.tally import Tally

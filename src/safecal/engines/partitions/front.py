@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack
 
 from ..._checks.message import fail
 from ..._sums.bins import Bins
-from ..._sums.plan import Plan
+from ..._sums.splits import Plan
 from ..._sums.tally import Tally
 from ..._types import BinOn, Strategy
 from ...errors import EmptyError, InputError
