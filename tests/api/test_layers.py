@@ -70,7 +70,7 @@ SAME_ROOM = {
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.
 UPWARD = {
     ("families.predictions", "Predictions.evaluate"): {"judge.front_door"},
-    ("judge.comparison", "Comparison.plot"): {"plot.compared"},
+    ("judge.comparison", "Comparison.plot"): {"plot.dashboard"},
     ("judge.comparison", "Comparison.report"): {"report.compared"},
     ("judge.consistency", "Consistency.plot"): {"plot.consistency"},
     ("judge.evaluation", "Evaluation.plot"): {"plot.dashboard"},
