@@ -119,15 +119,11 @@ def fitted_codes(
     return keys, codes
 
 
-def other_kind(family: str | None, wanted: str) -> NoReturn:
+def other_kind(family: str | None, wanted: str, instead: str = "") -> NoReturn:
     """Raise for a fit to another kind of prediction than the one it shall be applied to, or for none."""
     if family is None:
         raise UnavailableError("there is no temperature yet.\n\nHint: call `fit` first, or `fit_states` for states.")
-    hints = {"gaussian": "call `apply_states`.", "density": "use `beta_` yourself: the tempered density is `p**beta_`."}
-    raise UnavailableError(
-        f"the temperature of {family} predictions does not apply to {wanted}.\n\n"
-        f"Hint: {hints.get(family, 'call `apply`.')}"
-    )
+    raise UnavailableError(f"the temperature of {family} predictions does not apply to {wanted}.\n\nHint: {instead}")
 
 
 def refused(text: str, hint: str | None) -> NoReturn:

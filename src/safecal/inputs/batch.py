@@ -8,7 +8,6 @@ import numpy as np
 
 from .._types import AnyArray
 from ..families.predictions import Predictions
-from ..families.rows import joined
 
 __all__ = ["Batch", "join_batches"]
 
@@ -72,4 +71,9 @@ def join_batches(parts: list[Batch]) -> Batch:
     by = parts[0].by
     if by is not None:
         by = {name: np.concatenate([part.by[name] for part in parts if part.by is not None]) for name in by}
-    return Batch(joined([part.predictions for part in parts]), column("sample_weight"), by, column("cluster"))
+    return Batch(
+        type(parts[0].predictions).concatenate([part.predictions for part in parts]),
+        column("sample_weight"),
+        by,
+        column("cluster"),
+    )

@@ -26,8 +26,7 @@ from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Labels
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
-from ..families.predictions import Predictions
-from ..families.rows import some_rows
+from ..families.predictions import Predictions, family_named
 from ..inference.bounds import Bounds, inverse
 from ..inference.results import Interval
 from .dependent import Dependent
@@ -251,7 +250,7 @@ class Recalibration(ABC):
             if one is not None and not (one > 0).any():
                 result = Refusal("", None, "their weights are all 0")
             else:
-                result = self._fit(some_rows(predictions, index), one, own, groups=len(keys))
+                result = self._fit(predictions.take(index), one, own, groups=len(keys))
             if isinstance(result, Refusal):
                 refusals[key] = len(index), result.short
             else:
@@ -296,7 +295,7 @@ class Recalibration(ABC):
         """
         family = getattr(self, "family_", None)
         if family not in ("bernoulli", "categorical"):
-            other_kind(family, "classes")
+            other_kind(family, "classes", family_named(family or "").words.tempered)
         values, name = class_prediction(y_prob, logits)
         return tempered_classes(values, name, self._betas(groups, len(values), name))
 
@@ -326,7 +325,7 @@ class Recalibration(ABC):
         """
         family = getattr(self, "family_", None)
         if family != "gaussian":
-            other_kind(family, "states")
+            other_kind(family, "states", family_named(family or "").words.tempered)
         rows = None if groups is None else len(as_array(groups, "groups"))
         forms = {"std": std, "var": var, "cov": cov, "chol": chol, "precision": precision}
         spread, name = spread_form(forms, rows)

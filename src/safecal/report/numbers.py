@@ -2,6 +2,7 @@
 
 import math
 
+from ..families.predictions import family_named
 from ..html.findings import Findings
 from ..html.frame import region, section
 from ..html.intervals import ecd_gauge, factor_gauge
@@ -91,7 +92,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
     found.append(("p-value", p_value(test.p_value), how))
     if not s.n_impossible:
         found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
-    if evaluation.family == "gaussian":
+    if family_named(evaluation.family).chi_square:
         d = evaluation.dimension
         found.append(("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; larger is over-confident"))
     if s.sum_entropy is not None:

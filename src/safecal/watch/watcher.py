@@ -12,7 +12,6 @@ from .._sums.summary import Summary
 from .._types import AnyArray
 from ..errors import FormError, MissingExtraError, OptionError, SafecalError
 from ..families.predictions import Predictions
-from ..families.rows import some_rows
 from ..files import stamp_of
 from ..monitor import Alarm, Monitor
 from .arrivals import Arrival
@@ -173,4 +172,4 @@ def _by_window(part: Part, today: str) -> Iterator[tuple[str, Part]]:
     for k in np.argsort(first):
         index = np.flatnonzero(codes == k)
         by = None if part.by is None else {name: column[index] for name, column in part.by.items()}
-        yield str(names[k]), Part(some_rows(part.predictions, index), by)
+        yield str(names[k]), Part(part.predictions.take(index), by)
