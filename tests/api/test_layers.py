@@ -35,7 +35,7 @@ ROOMS = {
     "families": 3,
     "options": 3,
     "inference": 4,
-    "recalibrate": 5,
+    "maps": 5,
     "monitor": 5,
     "judge": 5,
     "metrics": 6,
@@ -60,6 +60,7 @@ FRONT_DOOR = 6
 SAME_ROOM = {
     ("compat", "watch"),
     ("families", "options"),
+    ("maps", "judge"),
     ("monitor", "judge"),
     ("plot", "html"),
     ("report", "html"),
@@ -328,9 +329,9 @@ NOT_FOR_A_FIRST_ANSWER = {
     "safecal.cli.watch_options",
     "safecal.engines.frames",
     "safecal.engines.quantiles",
+    "safecal.maps",
     "safecal.monitor",
     "safecal.plot",
-    "safecal.recalibrate",
     "safecal.report",
     "safecal.watch",
 }
