@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
     from .families.predictions import Predictions
+    from .inference.bounds import implied_temperature
     from .inference.calibration import calibration_test
     from .inference.cox import Cox
     from .inference.local import Local, Range
     from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
-    from .inference.temperature import implied_temperature
     from .judge.baseline import Baseline
     from .judge.comparison import Comparison, Difference, SideBySide
     from .judge.consistency import Consistency, assess_consistency
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .judge.evaluation import Evaluation
     from .judge.front_door import evaluate
     from .judge.groups import GroupVerdict, TooSmall
-    from .judge.limits import Limits
     from .judge.paired import compare
     from .judge.places import Place
     from .judge.planning import RowsNeeded, rows_needed
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from .judge.verdict import Verdict
     from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
+    from .options import Limits
 
     __version__: str
 
@@ -62,7 +62,7 @@ _HOMES = {
     "GroupVerdict": "judge.groups",
     "Histogram": "_sums.histogram",
     "Interval": "inference.results",
-    "Limits": "judge.limits",
+    "Limits": "options",
     "Local": "inference.local",
     "Mistakes": "inference.mistakes",
     "Place": "judge.places",
@@ -95,7 +95,7 @@ _HOMES = {
     "evaluate": "judge.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
-    "implied_temperature": "inference.temperature",
+    "implied_temperature": "inference.bounds",
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",

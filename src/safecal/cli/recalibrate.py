@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from .. import documents
+from .._optional import polars
 from .._types import AnyArray
 from ..errors import DocumentError, FileError, OptionError
-from ..files import write_atomically
-from ..inputs.column import keys
+from ..files import parsed_json, write_atomically
 from ..inputs.reader import prediction_values
-from ..inputs.sources import polars
+from ..inputs.values import keys
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..maps import Map, SafeTemperature, Temperature, from_dict
 from ..maps.kinds import MAPS, kind_of
 from ..visible import visible
-from .limits import limit_options
 from .outputs import check_outputs, frame_bytes, write_plot
 from .table import TableFile
+from .values import limit_options
 
 __all__ = ["run"]
 
@@ -104,7 +104,7 @@ def _loaded(path: str) -> Map:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error}.") from error
     try:
-        document = documents.parsed(content)
+        document = parsed_json(content)
     except DocumentError as error:
         raise FileError(f"{path} is not JSON: it {error.rule}.") from error
     with documents.of_file(path):
