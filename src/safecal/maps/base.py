@@ -485,7 +485,7 @@ class Map(ABC):
             found |= {f"map__{name}": value for name, value in inner.get_params().items()}
         return found
 
-    def set_params(self, **options: Any) -> Self:
+    def set_params(self, **options: object) -> Self:
         """Change options, as scikit-learn does.
 
         Parameters
