@@ -67,7 +67,7 @@ def test_rows_of_another_form_are_not_put_together() -> None:
 def test_a_family_whose_rows_go_together_says_so() -> None:
     stats = pytest.importorskip("scipy.stats")
     density = safecal.density([0.1, 0.2], stats.norm(0.0, 1.0))
-    with pytest.raises(UnavailableError, match="one temperature for all rows"):
+    with pytest.raises(UnavailableError, match="one map for all rows"):
         density.take(np.array([0]))
     assert type(density).concatenate([density]) is density
     with pytest.raises(MergeError, match="of one form"):

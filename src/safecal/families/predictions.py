@@ -114,7 +114,7 @@ class Predictions(Family):
             For a family whose rows cannot be told apart.
         """
         raise UnavailableError(
-            f"{self.family} predictions have one temperature for all rows.\n\n"
+            f"{self.family} predictions have one map for all rows.\n\n"
             "Hint: fit each group by itself, on predictions of its own."
         )
 
