@@ -15,7 +15,7 @@ from .._steady import steadied
 from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import MissingExtraError
-from .ranges import NUMBERS, SHOWN, bounded_ranges
+from .ranges import NUMBERS, SHOWN, bounded_ranges, upper_bounds
 from .results import Interval
 
 __all__ = ["Local", "Range"]
@@ -104,10 +104,11 @@ class Local:
     """
 
     on: str
-    numbers: FloatArray
+    _numbers: FloatArray
     error: float
     min_share: float
     class_names: tuple[str, ...] = ()
+    _sums: FloatArray | None = None  # of each range, until its upper bound is asked for
 
     @classmethod
     def of(cls, tally: Tally, level: float = 0.95, min_share: float = 0.05) -> Self:
@@ -128,11 +129,20 @@ class Local:
             The ranges, with their bounds.
         """
         error = SHOWN * (1.0 - level)
-        on, numbers = bounded_ranges(tally, error, min_share)
-        return cls(on, numbers, error, min_share, tally.class_names if on else ())
+        found = bounded_ranges(tally, error, min_share)
+        return cls(found.on, found.numbers, error, min_share, tally.class_names if found.on else (), found.sums)
+
+    @property
+    def numbers(self) -> FloatArray:
+        """What is known of each range, in the order of the attributes of a `Range` that are numbers."""
+        sums = self._sums  # read once: another thread may be here as well
+        if sums is not None:
+            self._numbers[:, NUMBERS.index("ecd_high")] = upper_bounds(sums, self.error)
+            object.__setattr__(self, "_sums", None)
+        return self._numbers
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self._numbers)
 
     def __getitem__(self, place: int) -> Range:
         label, low, high, n, share, predicted, observed, many, ecd, *bounds = self.numbers[place].tolist()
@@ -166,7 +176,7 @@ class Local:
         ndarray of shape (ranges,)
             One number each; NaN for the label of ranges over all classes.
         """
-        return self.numbers[:, NUMBERS.index(name)]
+        return (self.numbers if name == "ecd_high" else self._numbers)[:, NUMBERS.index(name)]
 
     @property
     def worst(self) -> Range | None:

@@ -9,7 +9,6 @@ from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..inference.mistakes import Mistakes
-from ..inference.ranges import dimensions
 from ..inference.results import Interval
 from ..options import Limits
 from .places import Place
@@ -83,7 +82,7 @@ class Average:
         many = float(tally.dimension)
         if limits.everywhere:
             possible = s.weight - s.weight_impossible
-            many = float(dimensions(s.sum_varentropy, possible))
+            many = max(1.0, 2.0 * s.sum_varentropy / possible) if possible > 0.0 else 1.0
         ratio = None
         if limits.everywhere and mistakes is not None:
             ratio = Scale(mistakes.ratio, limits.max_ratio, True)

@@ -338,9 +338,10 @@ def _worst(tables: Sequence[Table]) -> str | None:
     """Return the key that adds most to ECD."""
     found: list[tuple[float, str]] = []
     for table in tables:
-        above = np.flatnonzero(table.ecd > 0.0)
+        ecd = table.ecd
+        above = np.flatnonzero(ecd > 0.0)
         if len(above):
-            adds = (table.weights * table.ecd)[above]
-            most = above[adds == adds.max()].tolist()
-            found += [(float(adds.max()), f"{table.name} {table.label(k)}") for k in most]
+            adds = (table.weights * ecd)[above]
+            largest = adds.max()
+            found += [(float(largest), f"{table.name} {table.label(k)}") for k in above[adds == largest].tolist()]
     return max(found)[1] if found else None
