@@ -13,7 +13,7 @@ from typing import Any, Self, final
 
 from .. import documents
 from .._steady import steadied
-from .._sums.tabular import arrow_stream, frame_of
+from .._sums.table_views import arrow_stream, frame_of
 from ..inference.results import Interval
 from .display import number, titled_html, titled_text, with_ends
 
@@ -212,7 +212,7 @@ class Comparison:
         matplotlib.figure.Figure
             A new figure.
         """
-        from ..plot.compared import compared
+        from ..plot.dashboard import compared
 
         return compared(self, sides)
 

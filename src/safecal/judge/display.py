@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .._sums.summary import Summary
-from .._sums.table import SIDES, Table
+from .._sums.table import Table
+from .._sums.table_views import SIDES
 from ..inference.cox import Cox
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult, direction

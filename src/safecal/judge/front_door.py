@@ -9,7 +9,7 @@ from .._checks.message import fail, show
 from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
