@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import documents
 from .._steady import steadied
+from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
 from .._types import FloatArray
-from ..errors import MissingExtraError
 from .ranges import NUMBERS, SHOWN, bounded_ranges, upper_bounds
 from .results import Interval
 
@@ -214,20 +214,27 @@ class Local:
             row["n"] = round(row["n"])
         return found
 
-    def to_frame(self) -> Any:
-        """Return the ranges as a pandas DataFrame, one row each.
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the ranges as a DataFrame, one row each.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
 
         Returns
         -------
-        pandas.DataFrame
+        pandas.DataFrame or polars.DataFrame
             With the columns of `to_rows`.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            hint = "pip install pandas, or use `to_rows()`."
-            raise MissingExtraError(f"`to_frame` needs pandas.\n\nHint: {hint}") from error
-        return pd.DataFrame(self.to_rows())
+        return frame_of(self._columns(), library)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self._columns(), requested_schema)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = self.to_rows()
+        return {name: [row[name] for row in rows] for name in ("on", *NUMBERS)}
 
     def plot(self, *, local_threshold: float = 0.2, ax: Any = None) -> Any:
         """Draw ECD along the predictions, with its bounds and the limit.

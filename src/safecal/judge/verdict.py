@@ -88,6 +88,8 @@ class Verdict:
         Share of all excess above 0 in the most surprising 1 % of the rows: near 1, a few rows decide.
     diagnosis : Diagnosis or None
         What is wrong with it, and what mends it; None where nothing is found, or it is safe and not too vague.
+    words : Late
+        ``reason``, ``diagnosis``, ``worst`` and ``worst_share``: found when one of them is first asked for.
     too_small : TooSmall
         Groups that are too small to judge: how many, and their names.
 
