@@ -5,5 +5,6 @@
 ``reader``      columns become checked batches; what no batch can see alone is checked across them
 ``batch``       some rows that came together
 ``sources``     files and standard input; ``text_files`` reads CSV and JSON Lines without Polars
+``estimators``  fitted classifiers of scikit-learn's kind
 ``words``       what messages tell people to type, by surface
 """
