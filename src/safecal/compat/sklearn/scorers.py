@@ -32,6 +32,13 @@ class ClassScorer:
     does not occur among the rows is no hindrance; rows of a class that the estimator was not fitted to, as happens in
     small folds, are left out with a warning. An outcome that a model calls impossible makes the score minus infinity.
 
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    score : callable
+        What it makes of an evaluation of held-out rows; the scorers of this module have theirs.
+
     Attributes
     ----------
     name : str
