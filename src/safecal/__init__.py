@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from .judge.evaluation import Evaluation
     from .judge.front_door import evaluate
     from .judge.groups import GroupVerdict, TooSmall
-    from .judge.limits import Limits
     from .judge.paired import compare
     from .judge.places import Place
     from .judge.planning import RowsNeeded, rows_needed
     from .judge.reliability import Reliability, assess_reliability
     from .judge.verdict import Verdict
     from .metrics import brier, ecd, ece, esce, nees, nll
+    from .options import Limits
     from .recalibrate.temperature import SafeTemperature, Temperature
 
     __version__: str
@@ -62,7 +62,7 @@ _HOMES = {
     "GroupVerdict": "judge.groups",
     "Histogram": "_sums.histogram",
     "Interval": "inference.results",
-    "Limits": "judge.limits",
+    "Limits": "options",
     "Local": "inference.local",
     "Mistakes": "inference.mistakes",
     "Place": "judge.places",

@@ -60,6 +60,7 @@ FRONT_DOOR = 6
 SAME_ROOM = {
     ("compat", "watch"),
     ("families", "options"),
+    ("files", "documents"),
     ("monitor", "judge"),
     ("plot", "html"),
     ("report", "html"),
@@ -83,13 +84,13 @@ UPWARD = {
 
 # What their signatures name: (module, what it may import under TYPE_CHECKING).
 ANNOTATED = {
-    ("_sums.clustering", "families.predictions"),
-    ("_sums.plan", "families.predictions"),
-    ("_sums.tabulate", "families.predictions"),
+    ("_sums.cluster_pairs", "families.predictions"),
+    ("_sums.splits", "families.predictions"),
+    ("_sums.sweep", "families.predictions"),
     ("_sums.tally", "families.predictions"),
     ("families.predictions", "judge.evaluation"),
-    ("_sums.tabular", "judge.groups"),
-    ("_sums.tabular", "inference.results"),
+    ("_sums.table_views", "judge.groups"),
+    ("_sums.table_views", "inference.results"),
     ("_sums.table", "judge.groups"),
     ("_sums.table", "inference.results"),
 }

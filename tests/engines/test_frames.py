@@ -16,7 +16,7 @@ from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell
 from safecal._sums import tally as tally_module
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.histogram import _cells
-from safecal._sums.plan import Plan
+from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import (

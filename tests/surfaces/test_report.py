@@ -20,12 +20,11 @@ from scipy import stats
 
 import safecal
 from safecal import Evaluation
-from safecal._sums.band import binomial_band, effective_rows
 from safecal._sums.summary import as_sums
 from safecal.errors import FileError, InputError
 from safecal.html.course import Course
 from safecal.html.findings import Findings, coarser
-from safecal.html.reliability import ReliabilityPoints
+from safecal.html.reliability import ReliabilityPoints, binomial_band, effective_rows
 from safecal.html.svg import Scale
 from safecal.report import report_html, write_report
 from safecal.report.details import snippet

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._sums.tabular import frame_of, key_columns
+from safecal._sums.table_views import frame_of, key_columns
 from safecal._types import BoolArray, FloatArray
 from safecal.errors import MissingExtraError, OptionError, UnavailableError
 from safecal.monitor import Monitor

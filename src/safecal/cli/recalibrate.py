@@ -11,7 +11,7 @@ from .. import documents
 from .._types import AnyArray
 from ..errors import DocumentError, FileError, OptionError
 from ..families.classifier import classifier
-from ..files import write_atomically
+from ..files import parsed_json, write_atomically
 from ..inputs.batch import Batch
 from ..inputs.column import keys
 from ..inputs.reader import prediction_values
@@ -118,7 +118,7 @@ def _loaded(path: str) -> Recalibration:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error}.") from error
     try:
-        document = documents.parsed(content)
+        document = parsed_json(content)
     except DocumentError as error:
         raise FileError(f"{path} is not JSON: it {error.rule}.") from error
     with documents.of_file(path):

@@ -16,8 +16,8 @@ from typing import Any, final
 
 from ..errors import FileError, LockedError, OptionError
 from ..files import write_atomically
-from ..judge.limits import Limits
 from ..monitor import Monitor
+from ..options import Limits
 from ..visible import visible
 from ..watch.arrivals import KINDS, Arrival, Folder
 from ..watch.history import History

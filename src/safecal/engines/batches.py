@@ -18,7 +18,7 @@ from .._checks.labels import FromOne
 from .._checks.message import fail
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan
 from .._sums.tally import MAX_KEYS, Tally
 from .._types import BinOn, Strategy
 from ..errors import OptionError, ShapeError
@@ -26,8 +26,7 @@ from ..families.categorical import NAMED, Categorical
 from ..inputs.batch import Batch, join_batches
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .pairs import in_pairs
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
@@ -159,7 +158,7 @@ def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
     --------
     >>> import safecal
     >>> from safecal.engines.batches import Batch, tally_batches
-    >>> from safecal._sums.plan import Plan
+    >>> from safecal._sums.splits import Plan
     >>> tally_batches([Batch(safecal.bernoulli([1, 0], [0.9, 0.4]))] * 3, Plan()).n
     6
     """

@@ -12,15 +12,14 @@ from .._checks.message import fail, show
 from .._checks.states import one_spread
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..inputs.column import library
 from ..inputs.columns import Columns, near_names
 from ..inputs.words import FRAME, about_columns
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .expressed.pipeline import express
 from .expressed.queries import collected
 from .libraries import narwhals

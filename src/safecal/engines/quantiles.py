@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks.message import fail
 from .._sums.bins import Bins
-from .._sums.tabulate import binned_values, bins_for
+from .._sums.splits import binned_values, bins_for
 from .._types import AnyArray, BinOn
 from ..errors import OptionError
 from ..families.predictions import Predictions

@@ -21,7 +21,7 @@ from .._checks.states import (
 from .._kernels import gaussian as kernel
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
-from .._sums.dependence import NEAR, Near
+from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError

@@ -21,7 +21,7 @@ from .. import documents
 from .._kernels.spectrum import STARTS
 from .._steady import steadied
 from .._sums.cells import Points
-from .._sums.dependence import BASE
+from .._sums.clusters import BASE
 from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
 from .dependence import Rarity, Sums, rarest_half

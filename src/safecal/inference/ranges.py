@@ -17,9 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from .._sums.cell_pairs import CellPairs
+from .._sums.cluster_pairs import CellPairs, PairPart, added_in_order
 from .._sums.ordered import Order
-from .._sums.pairs import PairPart, added_in_order
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray

@@ -11,7 +11,7 @@ from .._types import Decision, Direction
 from ..inference.mistakes import Mistakes
 from ..inference.ranges import dimensions
 from ..inference.results import Interval
-from .limits import Limits
+from ..options import Limits
 from .places import Place
 from .reliability import Reliability
 

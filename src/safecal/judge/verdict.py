@@ -19,9 +19,9 @@ from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import SIDES, Interval, direction
+from ..options import Limits
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-from .limits import Limits
 from .places import Place, range_places, worst_first
 from .reasons import Average, average_reason, local_reason, rounded, rows_needed
 

@@ -11,16 +11,17 @@ from .._checks.columns import choice, fraction, group_codes, whole_number
 from .._checks.message import fail, show
 from .._steady import steadied
 from .._sums.summary import Summary, as_sums
-from .._sums.tabular import frame_of
+from .._sums.table_views import frame_of
 from .._sums.tally import Tally
 from .._types import AlarmDirection, ArrayLike, Detect, Form, IndexArray, Labels, Side
 from ..errors import MergeError, MissingValueError, OptionError, RangeError, ShapeError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
 from ..families.rows import some_rows
+from ..files import schema
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
-from ..judge.limits import Limits
+from ..options import Limits
 from .alarm import Alarm
 from .detector import FORMS
 from .grid import as_odds, blocks, shiftable
@@ -643,7 +644,7 @@ class Monitor:
         dict
             A schema of draft 2020-12.
         """
-        return documents.schema("monitor-1", "evaluation-2")
+        return schema("monitor-1", "evaluation-2")
 
     def _check(self, groups: list[tuple[Hashable, Stream]], given: Windows) -> None:
         """Refuse a state whose parts are not of the same rows."""

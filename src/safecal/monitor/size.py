@@ -12,7 +12,7 @@ from .._sums.scored import Scored
 from .._sums.summary import Summary
 from .._types import FloatArray
 from ..inference.ranges import dimensions
-from ..judge.limits import Limits
+from ..options import Limits
 
 __all__ = ["COLUMNS", "Size", "size_columns", "sums_of"]
 

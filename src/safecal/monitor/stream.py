@@ -8,10 +8,11 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._sums.summary import Summary, summaries, summed
+from .._sums.by_key import summaries, summed
+from .._sums.summary import Summary
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError
-from ..judge.limits import Limits
+from ..options import Limits
 from .alarm import Alarm
 from .detector import Detector
 from .grid import OVER, UNDER, Block

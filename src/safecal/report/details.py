@@ -12,7 +12,7 @@ from .._versions import version
 from ..html.markup import Markup, element, shortened, together
 from ..html.numbers import grouped, percent, plain
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
+from ..options import Limits
 from .numbers import test_name
 from .words import CLASSIFIERS
 

@@ -12,11 +12,11 @@ from .._sums.summary import Summary
 from ..errors import MergeError
 from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
 from ..judge.verdict import SAFE, Verdict
 from ..monitor import Alarm, Monitor
 from ..monitor.size import Size
 from ..monitor.stream import DETECT, Stream
+from ..options import Limits
 from .history import History, Raised
 
 __all__ = [

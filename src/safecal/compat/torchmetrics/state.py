@@ -11,8 +11,8 @@ from scipy import special
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
 from ..._sums.bins import Bins
+from ..._sums.causes import ClassSums
 from ..._sums.cells import Cells
-from ..._sums.classes import ClassSums
 from ..._sums.summary import Summary
 from ..._sums.table import Table, bin_keys
 from ..._sums.tally import Tally
@@ -28,8 +28,7 @@ from ...errors import (
     SafecalError,
 )
 from ...judge.evaluation import Evaluation
-from ...judge.limits import Limits
-from ...options import LimitOptions
+from ...options import LimitOptions, Limits
 from .checks import refuse
 from .rows import FORMS
 from .sums import Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
+from ..._sums.by_key import completed
+from ..._sums.causes import MOST
 from ..._sums.cells import Cells
-from ..._sums.classes import MOST
 from ..._sums.histogram import CELLS as SPREAD_CELLS
 from ..._sums.histogram import FIRST, SIDE, Histogram
 from ..._sums.nodes import Nodes
 from ..._sums.ordered import Ordered
-from ..._sums.summary import completed
 from ..._types import FloatArray
 from ...engines.torch.tensors import block_rows, load_torch
 from .rows import Columns, Gaps, Odds

@@ -1,8 +1,8 @@
-"""What is summed of rows that depend on each other, as expressions: the columns of `safecal._sums.dependence`."""
+"""What is summed of rows that depend on each other, as expressions: the columns of `safecal._sums.clusters`."""
 
 from typing import Any
 
-from ..._sums.dependence import BASE, NEAR, RARE
+from ..._sums.clusters import BASE, NEAR, RARE
 from ..libraries import narwhals
 
 __all__ = ["cluster_columns", "pair_columns"]

@@ -1,4 +1,4 @@
-"""Nodes of two outcomes as expressions: the columns of `safecal._sums.node_table`.
+"""Nodes of two outcomes as expressions: the columns of `safecal._sums.nodes`.
 
 With ``q`` the tempered probability of the less likely outcome, the derivatives of ``R = log(1 + exp(-beta L))`` are
 ``-L q``, ``L**2 q (1 - q)`` and ``-L**3 q (1 - q) (1 - 2q)``. Each node is a pass of its own over the rows, and one

@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack
 
 from ..._checks.message import fail
 from ..._sums.bins import Bins
-from ..._sums.plan import Plan
+from ..._sums.splits import Plan
 from ..._sums.tally import Tally
 from ..._types import BinOn, Strategy
 from ...errors import EmptyError, InputError
@@ -21,8 +21,7 @@ from ...inputs.columns import Columns
 from ...inputs.reader import Reader
 from ...judge.evaluation import Evaluation
 from ...judge.front_door import evaluate_predictions
-from ...judge.limits import Limits
-from ...options import LimitOptions
+from ...options import LimitOptions, Limits
 from .. import batches
 from ..batches import evaluate_batches
 from ..quantiles import Grid, refuse_unbounded

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from ..._checks.message import Complaint, fail
-from ..._sums.plan import Plan
+from ..._sums.splits import Plan
 from ..._sums.tally import Tally
 from ..._types import BinOn
 from ..._versions import version

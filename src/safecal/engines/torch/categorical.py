@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail, show
-from ..._sums.summary import Summary, completed, summaries
+from ..._sums.by_key import completed, summaries
+from ..._sums.summary import Summary
 from ...errors import DtypeError, EmptyError, InputError, LabelError, MissingValueError, RangeError, ShapeError
 from .rows import IGNORED, formulas, scored_columns
 from .tensors import RowScores, load_torch, widened

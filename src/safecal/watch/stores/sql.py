@@ -10,6 +10,7 @@ from typing import Any
 from ... import documents
 from ..._sums.summary import Summary
 from ...errors import DocumentError, FileError, SafecalError
+from ...files import parsed_json
 from ...monitor import Alarm, Monitor
 from ..arrivals import written
 from ..history import History, Point, Raised
@@ -103,7 +104,7 @@ class SqlStore(Store):
         try:
             if not isinstance(content, str):
                 documents.refuse("must be JSON in text", type(content).__name__)
-            return reader(documents.parsed(content))
+            return reader(parsed_json(content))
         except DocumentError as error:
             raise self._damaged(table, place, str(error).partition("\n")[0]) from error
 

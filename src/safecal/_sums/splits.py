@@ -1,49 +1,27 @@
-"""Rows to tables, in one pass over the data."""
+"""How rows fall under keys: bins, groups, and what a caller asked for. It is decided once, for every door."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, final, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, final, get_args
 
 import numpy as np
 
-from .._checks.arrays import block
 from .._checks.columns import choice, group_codes
 from .._checks.message import fail, show
-from .._kernels.compiled import Sums, available
-from .._kernels.sums import runs
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
+from .._types import ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
 from ..errors import BinsError, OptionError, UnavailableError
 from .bins import Bins
+from .by_key import summed
 from .scored import Scored
-from .summary import COLUMN, Summary, added_up, completed, summed
 from .table import Table, bin_keys
 
 if TYPE_CHECKING:
     from ..families.predictions import Predictions
 
-
-__all__ = [
-    "EVERY",
-    "Part",
-    "Split",
-    "binned_values",
-    "bins_for",
-    "by_bin",
-    "by_group",
-    "by_key",
-    "in_order",
-    "occurring",
-    "quick_part",
-    "sweep",
-    "tabulate",
-]
-
-_T = TypeVar("_T")
+__all__ = ["EVERY", "Part", "Plan", "Split", "binned_values", "bins_for", "by_bin", "by_group", "by_key", "occurring"]
 
 
 @final
@@ -73,37 +51,6 @@ class Part(NamedTuple):
 
 
 EVERY = slice(None)
-_LARGE = 32  # blocks of rows from which the compiled kernel runs on several threads
-_THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
-
-
-def sweep(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> tuple[Summary, list[Table]]:
-    """Sum all rows, and the rows by the keys of each split, in one pass."""
-
-    def one(rows: slice) -> list[Part]:
-        quick = _quick(predictions, splits, rows, weight)
-        return _scored(predictions, splits, rows, weight) if quick is None else quick
-
-    totals = [np.zeros((split.size, len(COLUMN))) for split in splits] or [np.zeros((1, len(COLUMN)))]
-    for parts in in_order(one, predictions):
-        for total, part in zip(totals, parts, strict=True):
-            total[part.keys] += part.sums
-    if not splits:
-        return added_up(totals[0]), []
-    for total in totals:
-        total.flags.writeable = False  # so that a table need not copy it
-    tables = [split.table(total) for split, total in zip(splits, totals, strict=True)]
-    return tables[0].total, tables
-
-
-def in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_T]:
-    """Apply a function to every block; on threads where that pays, and in the order of the blocks."""
-    blocks = list(predictions.row_blocks())
-    if len(blocks) < _LARGE or not available():
-        yield from map(one, blocks)
-        return
-    with ThreadPoolExecutor(_THREADS) as pool:
-        yield from pool.map(one, blocks)
 
 
 def occurring(index: IndexArray, size: int) -> tuple[slice | IndexArray, IndexArray, int]:
@@ -114,73 +61,10 @@ def occurring(index: IndexArray, size: int) -> tuple[slice | IndexArray, IndexAr
     return keys, index, len(keys)
 
 
-def _quick(
-    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None
-) -> list[Part] | None:
-    """Sum a block by the compiled kernel; None where it does not serve these rows."""
-    out: list[Part] = []
-    each: Sequence[Split | None] = splits or [None]
-    w = None if weight is None else block(weight, rows)
-    for split in each:
-        found = quick_part(predictions, split, rows, w)
-        if found is None:
-            return None
-        out.append(found[0])
-    return out
-
-
-def quick_part(
-    predictions: Predictions,
-    split: Split | None,
-    rows: slice,
-    weight: FloatArray | None,
-    *,
-    spectrum: bool = False,
-    nodes: bool = False,
-) -> tuple[Part, Sums] | None:
-    """Sum a block by one split, or all together, by the compiled kernel; None where it does not serve these rows.
-
-    ``nodes`` asks for the nodes of a split by group, too.
-    """
-    edges = None if split is None else split.edges
-    index = None if split is None or edges is not None else split.before(rows)
-    if split is not None and edges is None and index is None:
-        return None
-    keys: slice | IndexArray = EVERY
-    size = 1 if split is None else split.size
-    if index is not None:
-        keys, index, size = occurring(index, size)
-    bin_on = "probability" if split is None else split.bin_on
-    nodes = nodes and split is not None and split.groups
-    sums = predictions.quick_sums(
-        rows, weight, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=spectrum, nodes=nodes
-    )
-    return None if sums is None else (Part(keys, completed(sums.by_key)), sums)
-
-
-def _scored(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> list[Part]:
-    """Sum a block by its scored rows. Those whose first keys are known beforehand are scored in their order."""
-    first = splits[0] if splits else None
-    known = None if first is None else first.before(rows)
-    if first is None or known is None:
-        scored, w = predictions.weighted(rows, weight)
-        return [by_key(scored, w, s, rows) for s in splits] or [Part(EVERY, summed(scored, w))]
-    keys, known, size = occurring(known, first.size)
-    order, sorted_runs = runs(known, size)
-    where = rows.start + order
-    scored, w = predictions.weighted(where, weight)
-    return [Part(keys, summed(scored, w, sorted_runs, size)), *(by_key(scored, w, s, where) for s in splits[1:])]
-
-
 def by_key(scored: Scored, weight: FloatArray | None, split: Split, rows: Rows) -> Part:
     """Sum scored rows by the keys of a split."""
     keys, index, size = occurring(split.index(scored, rows), split.size)
     return Part(keys, summed(scored, weight, index, size))
-
-
-def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> list[Table]:
-    """Sum the rows by the keys of each split."""
-    return sweep(predictions, splits, weight)[1]
 
 
 def bins_for(
@@ -251,3 +135,58 @@ def by_group(predictions: Predictions, by: ArrayLike) -> Split:
         lambda found: Table(name, keys, found, None, top),
         groups=True,
     )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The bins of an evaluation, and what they bin on; None for no table.
+
+    Attributes
+    ----------
+    bins : Bins or None
+        The bins.
+    bin_on : str or None
+        What rows are binned on.
+    """
+
+    bins: Bins | None = None
+    bin_on: BinOn | None = None
+
+    @classmethod
+    def of(
+        cls,
+        predictions: Predictions,
+        bins: int | Bins | Literal["auto"] | None = "auto",
+        bin_on: BinOn | None = None,
+        strategy: Strategy = "uniform",
+    ) -> Self:
+        """Resolve what a caller asked for.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            The rows; for uniform or given bins any rows of the same family and the same classes do.
+        bins : int, Bins, "auto" or None, default "auto"
+            ``"auto"`` is ten bins for classifiers; for states and densities none, unless another option asks for them.
+        bin_on : str, optional
+            What rows are binned on.
+        strategy : {"uniform", "quantile"}, default "uniform"
+            Bins of equal width, or of about equally many rows.
+
+        Returns
+        -------
+        Plan
+            The bins themselves.
+        """
+        bins = cls.wanted(bins, predictions.binned_by_default, bin_on, strategy)
+        return cls() if bins is None else cls(*bins_for(predictions, bins, bin_on, strategy))
+
+    @staticmethod
+    def wanted(
+        bins: int | Bins | Literal["auto"] | None, by_default: bool, bin_on: BinOn | None, strategy: Strategy
+    ) -> int | Bins | Literal["auto"] | None:
+        """Say what ``"auto"`` means here."""
+        if not isinstance(bins, str) or bins != "auto":
+            return bins
+        return 10 if by_default or bin_on is not None or strategy != "uniform" else None

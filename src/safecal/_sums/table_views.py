@@ -1,16 +1,20 @@
-"""What a table hands out: the sums of one key, and plain columns as a frame of pandas or Polars or an Arrow stream."""
+"""What is read off a table: reliability by key, the sums of one key, plain columns as a frame or an Arrow stream."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final, get_args
 
 import numpy as np
 
-from .._checks.columns import choice
+from .._checks.columns import choice, one_side
+from .._steady import steadied
+from .._types import BoolArray, FloatArray, Side, SideGiven
 from ..errors import MissingExtraError, UnavailableError
+from .bins import Bins
 from .summary import Summary
 
 if TYPE_CHECKING:
@@ -18,9 +22,20 @@ if TYPE_CHECKING:
     from ..judge.groups import GroupVerdict
     from .table import Table
 
-__all__ = ["LIBRARIES", "KeySummary", "arrow_stream", "frame_of", "key_columns", "table_columns"]
+__all__ = [
+    "LIBRARIES",
+    "SIDES",
+    "KeySummary",
+    "Reliability",
+    "arrow_stream",
+    "frame_of",
+    "key_columns",
+    "key_label",
+    "table_columns",
+]
 
 LIBRARIES = ("pandas", "polars")
+SIDES = get_args(Side)
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -71,6 +86,14 @@ def key_columns(name: str, keys: Sequence[Hashable], labels: Sequence[str]) -> d
     return {name: labels if any(isinstance(key, tuple) for key in keys) else _of_one_type(list(keys))}
 
 
+def key_label(key: Hashable) -> str:
+    """Write a key; a whole number has no decimals, since pandas turns 2021 into 2021.0 where others are missing."""
+    if isinstance(key, tuple):
+        return " / ".join(map(key_label, key))
+    whole = isinstance(key, float) and key.is_integer() and abs(key) < 1e15
+    return str(int(key)) if isinstance(key, float) and whole else str(key)
+
+
 def _of_one_type(values: list[Any]) -> list[Any]:
     kinds = {type(value) for value in values if value is not None}
     return values if len(kinds) <= 1 or kinds == {int, float} else [None if v is None else str(v) for v in values]
@@ -92,6 +115,100 @@ def table_columns(table: Table, level: float = 0.95) -> dict[str, Sequence[Any]]
     intervals = table.intervals(level)
     found |= {"ecd": table.ecd.tolist(), "ecd_low": [i.low for i in intervals]}
     return found | {"ecd_high": [i.high for i in intervals]}
+
+
+@steadied
+class Reliability(ABC):
+    """Predicted beside observed, by key: what ECE and ESCE are read off."""
+
+    __slots__ = ()
+
+    bins: Bins | None
+    top_label: bool
+
+    @abstractmethod
+    def column(self, name: str) -> FloatArray:
+        """Return a sum of `Summary` by key, by its name; NaN where it does not exist."""
+
+    def _mean(self, name: str) -> FloatArray:
+        """Return the mean of a column by key; NaN where empty, or where there is no such column."""
+        weight = self.column("weight")
+        found = np.full(len(weight), np.nan)
+        np.divide(self.column(name), weight, out=found, where=weight != 0.0)
+        return found
+
+    @property
+    def weights(self) -> FloatArray:
+        """Share of the weight in each row of the table."""
+        shares = self.column("weight")
+        return shares / shares.sum() if shares.sum() > 0 else shares.copy()
+
+    @property
+    def predicted(self) -> FloatArray:
+        """Mean predicted probability by key; NaN where empty."""
+        return self._mean("sum_confidence" if self.top_label else "sum_predicted")
+
+    @property
+    def observed(self) -> FloatArray:
+        """Share of occurrence by key; NaN where empty."""
+        return self._mean("sum_correct" if self.top_label else "sum_observed")
+
+    @property
+    def ecd(self) -> FloatArray:
+        """ECD by key; NaN where empty. Their weighted sum is the ECD of all rows, whatever the bins."""
+        return np.where(self.column("weight_impossible") > 0.0, np.inf, self._mean("sum_excess"))
+
+    @property
+    def gaps(self) -> FloatArray:
+        """Observed minus predicted by key, the unweighted ESCE; NaN where empty."""
+        return self.observed - self.predicted
+
+    def _reliability(self) -> FloatArray:
+        if np.isnan(self.column("sum_predicted")).any():
+            raise UnavailableError("ECE and ESCE compare probabilities of classes; these predictions have none.")
+        return np.nan_to_num(self.gaps * self.weights)
+
+    def overconfident(self) -> BoolArray:
+        """Tell for each key whether the gap lies on the over-confident side.
+
+        For the most likely class that is observed below predicted. For the positive class it is observed nearer to one
+        half than predicted: above it when the prediction is below one half, below it when the prediction is above.
+        """
+        gaps, predicted = self.gaps, self.predicted
+        return gaps < 0 if self.top_label else gaps * np.sign(predicted - 0.5) < 0
+
+    def ece(self, side: SideGiven | None = None) -> float:
+        """Weighted mean of the absolute gaps of bins: 0 is best.
+
+        Parameters
+        ----------
+        side : {"over-confident", "under-confident"}, optional
+            Only that part of it. The two parts add up to the whole.
+
+        Returns
+        -------
+        float
+            The expected calibration error, or a part of it.
+
+        Raises
+        ------
+        UnavailableError
+            For groups: the ECE of a group is over bins of its own rows, which are not here.
+        """
+        if self.bins is None:
+            raise UnavailableError(
+                "ECE is over bins, and this is a table of groups.\n\n"
+                "Hint: evaluate the rows of a group by themselves, or read `gaps`, their ESCE."
+            )
+        gaps = np.abs(self._reliability())
+        if side is None:
+            return float(gaps.sum())
+        over = self.overconfident()
+        return float(gaps[over if one_side(side, "side", SIDES) == "over-confident" else ~over].sum())
+
+    def esce(self) -> float:
+        """Weighted mean of the signed gaps: ``> 0`` when the class happens more often than predicted."""
+        return float(self._reliability().sum())
 
 
 @final
