@@ -11,8 +11,7 @@ from ..._checks.columns import spelled
 from ..._types import ArrayLike
 from ...inputs.estimators import Estimated
 from ...judge.evaluation import Evaluation
-from ...judge.limits import Limits
-from ...options import EvaluateOptions, LimitOptions
+from ...options import EvaluateOptions, LimitOptions, Limits
 
 __all__ = ["ClassScorer", "neg_abs_ecd", "neg_nll", "neg_nll_if_safe"]
 
