@@ -26,6 +26,7 @@ ROOMS = {
     "visible": 0,
     "_types": 0,
     "_steady": 0,
+    "_optional": 1,
     "_versions": 2,
     "_checks": 1,
     "_kernels": 1,
@@ -69,7 +70,7 @@ SAME_ROOM = {
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.
 UPWARD = {
     ("families.predictions", "Predictions.evaluate"): {"judge.front_door"},
-    ("judge.comparison", "Comparison.plot"): {"plot.compared"},
+    ("judge.comparison", "Comparison.plot"): {"plot.dashboard"},
     ("judge.comparison", "Comparison.report"): {"report.compared"},
     ("judge.consistency", "Consistency.plot"): {"plot.consistency"},
     ("judge.evaluation", "Evaluation.plot"): {"plot.dashboard"},
@@ -328,7 +329,6 @@ NOT_FOR_A_FIRST_ANSWER = {
     "safecal.cli.recalibrate",
     "safecal.cli.watch_options",
     "safecal.engines.frames",
-    "safecal.engines.quantiles",
     "safecal.monitor",
     "safecal.plot",
     "safecal.recalibrate",

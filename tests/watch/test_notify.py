@@ -20,7 +20,7 @@ import pytest
 
 from safecal.errors import NotifyError, OptionError, SafecalError
 from safecal.monitor import Alarm
-from safecal.monitor.size import Size
+from safecal.monitor.alarm import Size
 from safecal.watch.history import Raised
 from safecal.watch.notify import body, check_url, post, run_command
 

@@ -212,7 +212,7 @@ class Comparison:
         matplotlib.figure.Figure
             A new figure.
         """
-        from ..plot.compared import compared
+        from ..plot.dashboard import compared
 
         return compared(self, sides)
 

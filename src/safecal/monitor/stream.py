@@ -13,11 +13,9 @@ from .._sums.summary import Summary
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError
 from ..options import Limits
-from .alarm import Alarm
+from .alarm import Alarm, Size, size_columns, sums_of
 from .detector import Detector
-from .grid import OVER, UNDER, Block
-from .process import DIRECTIONS, SHIFTED, Process, mixed
-from .size import Size, size_columns, sums_of
+from .process import DIRECTIONS, OVER, SHIFTED, UNDER, Block, Process, mixed
 
 __all__ = ["DETECT", "Stream", "Thresholds"]
 

@@ -14,7 +14,7 @@ from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
 from ..judge.verdict import SAFE, Verdict
 from ..monitor import Alarm, Monitor
-from ..monitor.size import Size
+from ..monitor.alarm import Size
 from ..monitor.stream import DETECT, Stream
 from ..options import Limits
 from .history import History, Raised

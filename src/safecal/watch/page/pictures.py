@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 from ...html.frame import figure, section
-from ...html.markup import Markup, element
+from ...html.markup import Markup, Scale, centred, element, label, line, picture, shape, sized, upright
 from ...html.numbers import evidence, grouped, power, short
-from ...html.svg import Scale, centred, label, line, picture, shape, sized, upright
 from ..history import History
 from ..standing import Reading, log10
 from .tables import alarm_numbers

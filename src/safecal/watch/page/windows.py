@@ -7,9 +7,8 @@ from typing import final
 
 from ..._sums.summary import Summary, as_sums
 from ...html.frame import figure
-from ...html.markup import Markup, element, shortened
+from ...html.markup import Markup, Scale, element, label, line, picture, shape, shortened, sized, tick_text, upright
 from ...html.numbers import grouped, percent, rows, short, shown
-from ...html.svg import Scale, label, line, picture, shape, sized, tick_text, upright
 from ...inference.results import Interval
 from ...inference.sum_bounds import intervals_from_sums
 from ..history import History
