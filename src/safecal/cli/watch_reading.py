@@ -16,10 +16,9 @@ from ..inputs.columns import Columns
 from ..inputs.reader import Reader, Rows
 from ..inputs.sources import BATCH, Source, open_source, polars
 from ..inputs.words import SHELL, about_columns
-from ..watch.arrivals import Arrival
-from ..watch.lines import records
-from ..watch.store import Aside
-from ..watch.watcher import Part
+from ..watch.batches import Arrival, Part
+from ..watch.history import Aside
+from ..watch.standard_input import records
 from .table import chosen_columns
 
 __all__ = ["MOST_BAD", "BatchContent"]
