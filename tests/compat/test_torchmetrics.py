@@ -31,7 +31,7 @@ from safecal.compat.torchmetrics import (  # noqa: E402
     MulticlassECD,
     sums,
 )
-from safecal.compat.torchmetrics.rows import Gaps  # noqa: E402
+from safecal.compat.torchmetrics.sums import Gaps  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]

@@ -504,7 +504,7 @@ class TestOnClusters:
 
     @pytest.mark.parametrize("name", ON_CLUSTERS)
     def test_spark_partitions(self, name: str, small: None, spark: Any) -> None:
-        from safecal.engines.partitions.front import evaluate_partitions
+        from safecal.engines.partitions import evaluate_partitions
 
         case = case_of(name)
         frame = spark.createDataFrame(case.table()).repartition(5)

@@ -15,7 +15,7 @@ from .. import documents
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..files import parsed_json
-from ..inputs.words import in_options
+from ..inputs.columns import in_options
 from ..judge.baseline import WORSE, Baseline
 from ..judge.evaluation import Evaluation
 from ..judge.planning import rows_needed

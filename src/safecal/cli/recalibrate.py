@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import documents
+from .._optional import polars
 from .._types import AnyArray
 from ..errors import DocumentError, FileError, OptionError
 from ..families.classifier import classifier
 from ..files import parsed_json, write_atomically
-from ..inputs.batch import Batch
-from ..inputs.column import keys
-from ..inputs.reader import prediction_values
-from ..inputs.sources import polars
+from ..inputs.reader import Batch, prediction_values
+from ..inputs.values import keys
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions

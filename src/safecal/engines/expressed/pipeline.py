@@ -16,6 +16,7 @@ from ..._checks.columns import cluster_codes, group_codes
 from ..._checks.message import fail
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import SPREADS
+from ..._optional import narwhals
 from ..._sums import cluster_pairs
 from ..._sums.bins import Bins, bin_count
 from ..._sums.by_key import added_up, completed
@@ -34,18 +35,25 @@ from ...errors import BinsError, EmptyError
 from ...families.bernoulli import bernoulli
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
-from ...inputs.column import keys as keys_of
 from ...inputs.columns import Columns
+from ...inputs.values import keys as keys_of
 from ...judge.evaluation import Evaluation
 from ...options import Limits
-from ..libraries import narwhals
-from ..quantiles import CELLS as FINE
-from ..quantiles import Grid
+from ..batches import GRID_CELLS, Grid
 from . import cells
-from .dependence import cluster_columns, pair_columns
-from .formulas import binary_rows, gaussian_rows, information
-from .nodes import node_query, node_sums_of
-from .queries import arrays, collected, limited, sums_by
+from .formulas import (
+    arrays,
+    binary_rows,
+    cluster_columns,
+    collected,
+    gaussian_rows,
+    information,
+    limited,
+    node_query,
+    node_sums_of,
+    pair_columns,
+    sums_by,
+)
 from .validity import Flagged, flag
 
 __all__ = ["Expressed", "express"]
@@ -170,11 +178,11 @@ class Expressed:
             low, high = float(ends["low"][0]), float(ends["high"][0])
             if low == high:
                 return Bins((low, high)), on
-        place = (value - low) * (FINE / (high - low))
+        place = (value - low) * (GRID_CELLS / (high - low))
         inside = nw.when(place < 0.0).then(nw.lit(0.0)).otherwise(place)
-        inside = nw.when(place > FINE - 1.0).then(nw.lit(FINE - 1.0)).otherwise(inside)
+        inside = nw.when(place > GRID_CELLS - 1.0).then(nw.lit(GRID_CELLS - 1.0)).otherwise(inside)
         counted = collected(sums_by(self.rows.with_columns(place=inside.floor().cast(nw.Float64)), ["place"], []))
-        counts = np.zeros(FINE, dtype=np.int64)
+        counts = np.zeros(GRID_CELLS, dtype=np.int64)
         np.add.at(counts, counted["place"].astype(np.intp), counted["n"].astype(np.int64))
         return Grid(on, low, high, counts).bins(bins)
 

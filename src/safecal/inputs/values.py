@@ -7,10 +7,11 @@ import numpy as np
 
 from .._checks.arrays import LEADING_ZERO, TRUTHS, is_missing, is_text, spelled_labels, spelled_numbers
 from .._checks.message import fail, show
+from .._optional import pyarrow
 from .._types import AnyArray, BoolArray
-from ..errors import DtypeError, InputError, MissingExtraError, ShapeError
+from ..errors import DtypeError, InputError, ShapeError
 
-__all__ = ["Column", "keys", "labels", "library", "not_numbers", "numbers", "pyarrow"]
+__all__ = ["Column", "keys", "labels", "library", "not_numbers", "numbers"]
 
 
 _TRUTHS = {bool, np.bool_}
@@ -27,17 +28,6 @@ class Column(NamedTuple):
 def library(value: Any) -> str:
     """Return the name of the library that an object belongs to."""
     return type(value).__module__.partition(".")[0]
-
-
-def pyarrow(extra: str = "frames") -> Any:
-    """Import PyArrow, or say what to install."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError(
-            f'frames are read through PyArrow, which is not installed.\n\nHint: pip install "safecal[{extra}]"'
-        ) from error
-    return pa
 
 
 def numbers(raw: Any, name: str) -> Column:

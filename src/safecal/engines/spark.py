@@ -4,11 +4,10 @@ together by workers, too, so that little arrives here."""
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
-from ...errors import EngineError
-from ...inputs.column import pyarrow
-from ...inputs.columns import Columns
-from .cluster import Cluster
-from .workers import FAN_IN, Reply, Task, merge, pack, unpack, work
+from .._optional import pyarrow
+from ..errors import EngineError
+from ..inputs.columns import Columns
+from .workers import FAN_IN, Cluster, Reply, Task, merge, pack, unpack, work
 
 __all__ = ["Spark"]
 

@@ -4,29 +4,29 @@ from collections.abc import Generator
 from contextlib import ExitStack, closing
 from typing import Any, Literal, Unpack
 
-from ..._checks.message import fail
-from ..._sums.bins import Bins
-from ..._sums.splits import Plan
-from ..._sums.tally import Tally
-from ..._types import BinOn, Strategy
-from ...errors import EmptyError, InputError
-from ...families.bernoulli import bernoulli
-from ...families.categorical import categorical
-from ...families.gaussian import gaussian
-from ...families.predictions import Predictions
-from ...inputs.arrow import cut, once, rows_of, tables
-from ...inputs.batch import Batch
-from ...inputs.column import library, pyarrow
-from ...inputs.columns import Columns
-from ...inputs.reader import Reader
-from ...judge.evaluation import Evaluation
-from ...judge.front_door import evaluate_predictions
-from ...options import LimitOptions, Limits
-from .. import batches
-from ..batches import evaluate_batches
-from ..quantiles import Grid, refuse_unbounded
-from .cluster import Cluster
-from .workers import Task
+from .._checks.message import fail
+from .._optional import pyarrow
+from .._sums.bins import Bins
+from .._sums.splits import Plan
+from .._sums.tally import Tally
+from .._types import BinOn, Strategy
+from ..errors import EmptyError, InputError
+from ..families.bernoulli import bernoulli
+from ..families.categorical import categorical
+from ..families.gaussian import gaussian
+from ..families.predictions import Predictions
+from ..inputs.arrow import cut, once, rows_of, tables
+from ..inputs.columns import Columns
+from ..inputs.reader import Batch, Reader
+from ..inputs.values import library
+from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate_predictions
+from ..options import LimitOptions, Limits
+from . import batches
+from .batches import Grid, evaluate_batches, refuse_unbounded
+from .dask import Dask
+from .spark import Spark
+from .workers import Cluster, Task
 
 __all__ = ["evaluate_partitions", "fetch"]
 
@@ -141,12 +141,8 @@ def fetch(frame: Any, columns: Columns) -> Batch:
 def _cluster(frame: Any) -> Cluster | None:
     name = library(frame)
     if name == "pyspark":
-        from .spark import Spark
-
         return Spark(frame)
     if name in ("dask", "dask_expr"):
-        from .dask import Dask
-
         return Dask(frame)
     return None
 

@@ -1,14 +1,14 @@
 """Dask: every partition is summed where it lies, and replies are put together eight at a time by the workers."""
 
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from typing import Any, final
 
-from ...errors import EngineError
-from ...inputs.arrow import VALUES, from_pandas, tables
-from ...inputs.column import pyarrow
-from ...inputs.columns import Columns
-from .cluster import Cluster
-from .workers import FAN_IN, Reply, Task, merge, pack, unpack, work
+from .._optional import pyarrow
+from ..errors import EngineError
+from ..inputs.arrow import VALUES, from_pandas, tables
+from ..inputs.columns import Columns
+from .workers import FAN_IN, Cluster, Reply, Task, merge, pack, unpack, work
 
 __all__ = ["Dask"]
 
@@ -73,8 +73,6 @@ def _computed(tasks: list[Any]) -> list[Any]:
 
 
 def _failures() -> tuple[type[BaseException], ...]:
-    from concurrent.futures import CancelledError
-
     known: list[type[BaseException]] = [CancelledError, OSError]
     try:
         from distributed import KilledWorker

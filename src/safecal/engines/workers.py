@@ -1,25 +1,27 @@
-"""What a worker is asked for, what it replies, and how replies become one. A refusal is a reply, too."""
+"""Partitions on workers: what each is asked for, what it replies, and how replies become one.
+
+A refusal is a reply, too. `Cluster` is what the engine of a cluster must do.
+"""
 
 import math
 import pickle
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-from ..._checks.message import Complaint, fail
-from ..._sums.splits import Plan
-from ..._sums.tally import Tally
-from ..._types import BinOn
-from ..._versions import version
-from ...errors import EngineError, InputError, SafecalError, ShapeError
-from ...inputs.arrow import cut, rows_of
-from ...inputs.columns import Columns
-from ...inputs.reader import Reader, alike, worded
-from ..batches import tally_batches
-from ..pairs import in_pairs
-from ..quantiles import Grid, count
+from .._checks.message import Complaint, fail
+from .._sums.splits import Plan
+from .._sums.tally import Tally
+from .._types import BinOn
+from .._versions import version
+from ..errors import EmptyError, EngineError, InputError, SafecalError, ShapeError
+from ..inputs.arrow import cut, rows_of
+from ..inputs.columns import Columns
+from ..inputs.reader import Reader, alike, refuse_labels, worded
+from .batches import Grid, count_on_grid, in_pairs, tally_batches
 
-__all__ = ["FAN_IN", "Reply", "Task", "merge", "pack", "unpack", "work"]
+__all__ = ["FAN_IN", "Cluster", "Reply", "Task", "merge", "pack", "unpack", "work"]
 
 FAN_IN = 8  # replies that are put together at a time
 
@@ -58,7 +60,7 @@ def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
     reader = Reader(task.columns)
     batches = reader.batches(rows_of(cut(stream, task.columns.values), task.columns.names))
     try:
-        found = count(batches, task.bin_on) if task.quantiles else tally_batches(batches, task.plan)
+        found = count_on_grid(batches, task.bin_on) if task.quantiles else tally_batches(batches, task.plan)
     except SafecalError as error:
         return Reply(index, None, _placed(error, index), reader.rows)
     some = found if reader.rows else None
@@ -138,3 +140,29 @@ def unpack(data: bytes) -> Reply:
     reply = pickle.loads(content)
     assert isinstance(reply, Reply)
     return reply
+
+
+class Cluster(ABC):
+    """A frame whose partitions lie on workers."""
+
+    @abstractmethod
+    def size(self, columns: Columns) -> tuple[int, int]:
+        """Return how many rows there are, and how many values a prediction has."""
+
+    @abstractmethod
+    def table(self, names: Sequence[str]) -> Any:
+        """Return all rows of some columns as one Arrow table."""
+
+    @abstractmethod
+    def run(self, task: Task) -> Reply:
+        """Do a task on every partition, and put the replies together in the order of the partitions."""
+
+    def answer(self, task: Task) -> Reply:
+        """Do a task, and raise what the workers refuse."""
+        reply = self.run(task)
+        if reply.failure is not None:
+            raise reply.failure
+        if reply.found is None:
+            raise fail(EmptyError, "frame", "must have at least one row", got="none")
+        refuse_labels(task.columns, reply.positive, reply.others)
+        return reply
