@@ -12,7 +12,7 @@ from scipy import optimize, special, stats
 
 import safecal
 from safecal.errors import MissingValueError, ShapeError, UnavailableError
-from safecal.recalibrate.temperature import SafeTemperature, Temperature
+from safecal.maps.temperature import SafeTemperature, Temperature
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))
 
@@ -80,7 +80,7 @@ def test_states_in_closed_form() -> None:
 def test_groups_have_clusters_of_their_own() -> None:
     y, z, codes = _rows(80, 20)
     group = np.where(codes < 40, "a", "b")
-    both = SafeTemperature().fit(y, logits=z, cluster=codes, groups=group)
+    both = SafeTemperature().fit(y, logits=z, cluster=codes, by=group)
     assert both.groups_ is not None
     for key in ("a", "b"):
         some = group == key
@@ -92,11 +92,11 @@ def test_groups_without_enough_clusters_are_named() -> None:
     y, z, codes = _rows(40, 20)
     group = np.where(codes == 0, "one", np.where(codes < 4, "three", "rest"))
     with pytest.raises(UnavailableError) as error:
-        SafeTemperature().fit(y, logits=z, cluster=codes, groups=np.where(np.arange(800) < 35, "one", "rest"))
+        SafeTemperature().fit(y, logits=z, cluster=codes, by=np.where(np.arange(800) < 35, "one", "rest"))
     assert "needs about" in str(error.value)
     with pytest.raises(UnavailableError) as error:
         SafeTemperature().fit(np.repeat(y, 2), logits=np.repeat(z, 2), cluster=np.repeat(codes, 2),
-                              groups=np.repeat(group, 2))  # fmt: skip
+                              by=np.repeat(group, 2))  # fmt: skip
     assert "all its rows are of one cluster" in str(error.value)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import special
@@ -17,8 +19,7 @@ from safecal.errors import (
     ShapeError,
     UnavailableError,
 )
-from safecal.recalibrate.recalibration import FittedTemperature
-from safecal.recalibrate.temperature import SafeTemperature, Temperature
+from safecal.maps.temperature import FittedTemperature, SafeTemperature, Temperature
 
 KINDS = [Temperature, SafeTemperature]
 Kind = type[Temperature] | type[SafeTemperature]
@@ -113,13 +114,12 @@ def test_over_confidence_that_is_never_ruled_out() -> None:
 def test_small_groups_are_named_with_the_rows_they_need() -> None:
     y, z = rows(500)
     group = np.repeat(["a", "b", "c"], [470, 18, 12])
-    for kind in KINDS:
-        with pytest.raises(UnavailableError) as error:
-            kind().fit(y, logits=z, groups=group)
-        assert message(error) == (
-            "`groups` must each support a temperature of their own; 2 of 3 do not: 'b' (18 rows: needs 30), 'c' "
-            "(12 rows: needs 30).\n\nHint: join small groups, leave their rows out, or fit without `groups=`."
-        )
+    with pytest.raises(UnavailableError) as error:
+        SafeTemperature().fit(y, logits=z, by=group)
+    assert message(error) == (
+        "the groups of `by` must each support a temperature of their own; 2 of 3 do not: 'b' (18 rows: needs 30), 'c' "
+        "(12 rows: needs 30).\n\nHint: join small groups, leave their rows out, or fit without `by=`."
+    )
 
 
 def test_groups_without_a_temperature_say_why() -> None:
@@ -132,24 +132,20 @@ def test_groups_without_a_temperature_say_why() -> None:
     z[320:360] = np.where(y[320:360] == 1, -np.inf, 2.0)
     group = np.repeat([0, 1, 2, 3, 4, 5, 6], [100, 100, 40, 40, 40, 40, 140])
     with pytest.raises(UnavailableError) as error:
-        Temperature().fit(y, logits=z, groups=group)
+        SafeTemperature(0.001).fit(y, logits=z, by=group)
     text = message(error)
-    assert "5 of 7 do not: 1 (100 rows: no outcome surprised; needs about " in text
-    assert "2 (40 rows: needs about " in text
-    assert "3 (40 rows: confidence carries no information, T = infinity)" in text
+    assert re.search(r"do not: 2 \(40 rows: needs about \d+\), 3 \(40 rows: confidence carries no information", text)
     assert "4 (40 rows: every prediction is a coin toss or a certainty)" in text
     assert "5 (40 rows: an outcome of probability 0 happened, " in text
-    with pytest.raises(UnavailableError, match=r"do not: 2 \(40 rows: needs about \d+\), 3 \(40 rows: confidence"):
-        SafeTemperature(0.001).fit(y, logits=z, groups=group)
     w = np.where(group == 0, 0.0, 1.0)
     with pytest.raises(UnavailableError, match=r"0 \(100 rows: their weights are all 0\)"):
-        Temperature().fit(y, logits=z, groups=group, sample_weight=w)
+        SafeTemperature().fit(y, logits=z, by=group, sample_weight=w)
 
 
 def test_long_lists_of_groups_are_cut() -> None:
     y, z = rows(90)
     with pytest.raises(UnavailableError, match=r"9 of 9 do not: 0 \(10 rows: needs 30\), .*4 \(.*\) and 4 more\."):
-        Temperature().fit(y, logits=z, groups=np.arange(90) // 10)
+        SafeTemperature().fit(y, logits=z, by=np.arange(90) // 10)
 
 
 def test_densities_have_no_groups() -> None:
@@ -157,40 +153,40 @@ def test_densities_have_no_groups() -> None:
     predictions = safecal.density(x, log_density=lambda v: -0.5 * v * v, sampler=lambda rng: rng.normal(size=60))
     with pytest.raises(UnavailableError, match="unnormalised density has no temperature"):
         Temperature().fit_predictions(predictions)
-    with pytest.raises(UnavailableError, match="density predictions have one temperature for all rows"):
-        Temperature().fit_predictions(predictions, groups=np.arange(60) % 2)
+    with pytest.raises(UnavailableError, match="density predictions have one map for all rows"):
+        SafeTemperature().fit_predictions(predictions, by=np.arange(60) % 2)
 
 
 def test_groups_when_applying() -> None:
     y, z = rows(400)
     group = np.repeat(["a", "b"], 200)
-    model = Temperature().fit(y, logits=z, groups=group)
+    model = Temperature().fit(y, logits=z, by=group)
     with pytest.raises(OptionError) as error:
-        model.apply(logits=z[:4], groups=["a", "c", "b", "c"])
+        model.apply(logits=z[:4], by=["a", "c", "b", "c"])
     assert message(error) == (
-        "`groups` must be among those fitted ('a', 'b'); got 'c' at row 1 (2 of 4 rows).\n\n"
-        "Hint: fit again with rows of that group, or without `groups=` for one temperature that serves any row."
+        "`by` must be among those fitted ('a', 'b'); got 'c' at row 1 (2 of 4 rows).\n\n"
+        "Hint: fit again with rows of that group, or without `by=` for one map that serves any row."
     )
-    with pytest.raises(OptionError, match="`groups` must be given: each group has a temperature of its own"):
+    with pytest.raises(OptionError, match="`by` must be given: each group has a map of its own"):
         model.apply(logits=z)
-    with pytest.raises(ShapeError, match="`groups` must have as many rows as `logits`; got 3 and 400"):
-        model.apply(logits=z, groups=["a", "b", "a"])
-    with pytest.raises(OptionError, match="`groups` must not be given"):
-        Temperature().fit(y, logits=z).apply(logits=z, groups=group)
-    with pytest.raises(ShapeError, match="`groups` must have as many rows as `y_true`"):
-        model.fit(y, logits=z, groups=group[:5])
+    with pytest.raises(ShapeError, match="`by` must have as many rows as `logits`; got 3 and 400"):
+        model.apply(logits=z, by=["a", "b", "a"])
+    with pytest.raises(OptionError, match="`by` must not be given"):
+        Temperature().fit(y, logits=z).apply(logits=z, by=group)
+    with pytest.raises(ShapeError, match="`by` must have as many rows as `y_true`"):
+        model.fit(y, logits=z, by=group[:5])
     x = np.random.default_rng(0).normal(size=(400, 2))
-    model.fit_states(x, np.zeros((400, 2)), std=1.0, groups=group)
-    with pytest.raises(ShapeError, match=r"`std` must be given for each row when there are `groups`; got shape \(\)"):
-        model.apply_states(std=1.0, groups=group)
-    with pytest.raises(ShapeError, match=r"`cov` must be given for each row when there are `groups`"):
-        model.apply_states(cov=np.eye(2), groups=group)
-    with pytest.raises(ShapeError, match="`var` must have as many rows as `groups`"):
-        model.apply_states(var=np.ones((3, 2)), groups=group)
-    with pytest.raises(OptionError, match="`groups` must be given"):
+    model.fit_states(x, np.zeros((400, 2)), std=1.0, by=group)
+    with pytest.raises(ShapeError, match=r"`std` must be given for each row when there is `by`; got shape \(\)"):
+        model.apply_states(std=1.0, by=group)
+    with pytest.raises(ShapeError, match=r"`cov` must be given for each row when there is `by`"):
+        model.apply_states(cov=np.eye(2), by=group)
+    with pytest.raises(ShapeError, match="`var` must have as many rows as `by`"):
+        model.apply_states(var=np.ones((3, 2)), by=group)
+    with pytest.raises(OptionError, match="`by` must be given"):
         model.apply_states(std=1.0)
-    with pytest.raises(ShapeError, match="`groups` must be a column of values"):
-        model.apply_states(std=1.0, groups="a")
+    with pytest.raises(ShapeError, match="`by` must be a column of values"):
+        model.apply_states(std=1.0, by="a")
 
 
 def test_a_failed_fit_leaves_the_former_one() -> None:
@@ -205,7 +201,7 @@ def test_a_failed_fit_leaves_the_former_one() -> None:
 def test_fit_comes_first_and_kinds_do_not_mix() -> None:
     y, z = rows()
     for call in (lambda m: m.apply(logits=z), lambda m: m.apply_states(std=1.0), lambda m: m.to_dict()):
-        with pytest.raises(UnavailableError, match=r"^there is no temperature yet\.\n\nHint: call `fit` first"):
+        with pytest.raises(UnavailableError, match=r"^the map is not fitted yet\.\n\nHint: call `fit` first"):
             call(Temperature())
     with pytest.raises(AttributeError):
         _ = Temperature().temperature_
@@ -275,23 +271,20 @@ def test_documents_are_checked() -> None:
 
 
 @pytest.mark.parametrize("beta", [-1.0, 0.0, -0.0, float("nan"), float("inf"), 5e-324, "1", True, None])
-def test_an_inverse_temperature_is_above_0_when_it_is_made_and_when_it_is_applied(beta: object) -> None:
+def test_an_inverse_temperature_is_above_0_and_stays_so(beta: object) -> None:
     y, z = rows()
     model = Temperature().fit(y, logits=z)
     with pytest.raises(RangeError, match="`beta` must be an inverse temperature"):
         FittedTemperature(beta, model.interval_, 200)
-    model.beta_ = beta
-    with pytest.raises(RangeError, match="`beta_` must be an inverse temperature"):
-        model.apply(logits=z)
-    with pytest.raises(RangeError):
-        model.to_dict()
+    with pytest.raises(AttributeError):
+        model.beta_ = beta
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("beta", [-1.0, 0.0, float("nan"), float("inf"), 5e-324, "1", True, None])
 def test_a_document_with_another_inverse_temperature_is_refused(kind: Kind, beta: object) -> None:
     y, z = rows()
-    document = kind().fit(y, logits=z, groups=np.arange(200) % 2).to_dict()
+    document = kind().fit(y, logits=z, by=np.arange(200) % 2).to_dict()
     for fit, path in ((document["fit"], "fit.beta"), (document["groups"][1]["fit"], r"groups\[1\].fit.beta")):
         right = fit["beta"]
         fit["beta"] = beta

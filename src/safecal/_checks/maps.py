@@ -1,4 +1,4 @@
-"""Options and columns of a recalibration, and the words for data that cannot support one."""
+"""Options and columns of a map, and the words for data that cannot support one."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NoReturn
@@ -9,7 +9,7 @@ from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
 from ..errors import OptionError, RangeError, ShapeError, UnavailableError
 from .arrays import as_numbers
 from .classes import class_shape, one_form, probabilities, real_logits, row_sums
-from .columns import _one_column
+from .columns import group_codes
 from .message import fail, same_rows, show
 from .states import covariance_factor, one_spread, spread_column, triangular_factor
 
@@ -17,12 +17,14 @@ __all__ = [
     "between",
     "class_prediction",
     "fitted_codes",
-    "group_column",
     "groups_refused",
     "inverse_temperature",
+    "other_classes",
     "other_kind",
+    "plain_map",
     "refused",
     "spread_form",
+    "unfitted",
     "yes_or_no",
 ]
 
@@ -51,6 +53,14 @@ def yes_or_no(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise fail(OptionError, name, "must be True or False", got=show(value))
     return bool(value)
+
+
+def plain_map(value: Any, safe: tuple[type, ...], kind: type) -> Any:
+    """Require a map that is not safe by itself already."""
+    if not isinstance(value, kind) or isinstance(value, safe):
+        hint = "pass one of `safecal.maps`, such as `Safe(Affine())`."
+        raise fail(OptionError, "map", "must be a map, and not one that is safe already", got=show(value), hint=hint)
+    return value
 
 
 def class_prediction(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
@@ -83,51 +93,53 @@ def spread_form(forms: dict[str, ArrayLike | None], rows: int | None) -> tuple[A
     if rows is not None:
         if not per_row:
             hint = "repeat a shared one: `np.broadcast_to(spread, (n, ...))`."
-            rule = "must be given for each row when there are `groups`"
+            rule = "must be given for each row when there is `by`"
             raise fail(ShapeError, name, rule, got=f"shape {spread.shape}", hint=hint)
-        same_rows(name, len(spread), rows, "groups")
+        same_rows(name, len(spread), rows, "by")
     return spread, name
 
 
-def group_column(groups: ArrayLike, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
-    """Return the groups in order, and for each row the number of its group."""
-    return _one_column(groups, "groups", n, reference)
-
-
 def fitted_codes(
-    groups: ArrayLike | None, n: int, reference: str, fitted: Mapping[Hashable, Any] | None
+    by: ArrayLike | Mapping[str, ArrayLike] | None, n: int, reference: str, fitted: tuple[Hashable, ...] | None
 ) -> tuple[tuple[Hashable, ...], IndexArray] | None:
     """Return the groups of the rows, each of which must have been fitted; None where none were."""
     if fitted is None:
-        if groups is None:
+        if by is None:
             return None
-        hint = "pass `groups=` to the fit as well, or leave it out here."
-        raise fail(OptionError, "groups", "must not be given: there is one temperature for all rows", hint=hint)
-    if groups is None:
-        rule = "must be given: each group has a temperature of its own"
-        raise fail(OptionError, "groups", rule, hint="pass the column that was passed to the fit, for these rows.")
-    keys, codes = group_column(groups, n, reference)
+        hint = "pass `by=` to the fit as well, or leave it out here."
+        raise fail(OptionError, "by", "must not be given: there is one map for all rows", hint=hint)
+    if by is None:
+        rule = "must be given: each group has a map of its own"
+        raise fail(OptionError, "by", rule, hint="pass the column that was passed to the fit, for these rows.")
+    _, keys, codes = group_codes(by, n, reference)
     unknown: BoolArray = np.array([key not in fitted for key in keys], dtype=bool)
     if unknown.any():
         bad = unknown[codes]
         first = int(bad.argmax())
         raise fail(
-            OptionError, "groups", f"must be among those fitted ({_listed(map(show, fitted), len(fitted))})",
+            OptionError, "by", f"must be among those fitted ({_listed(map(show, fitted), len(fitted))})",
             got=show(keys[codes[first]]), place=f"row {first}", count=(int(bad.sum()), n),
-            hint="fit again with rows of that group, or without `groups=` for one temperature that serves any row.",
+            hint="fit again with rows of that group, or without `by=` for one map that serves any row.",
         )  # fmt: skip
     return keys, codes
 
 
+def unfitted() -> NoReturn:
+    """Raise for a map that was not fitted."""
+    raise UnavailableError("the map is not fitted yet.\n\nHint: call `fit` first, or `fit_states` for states.")
+
+
 def other_kind(family: str | None, wanted: str) -> NoReturn:
-    """Raise for a fit to another kind of prediction than the one it shall be applied to, or for none."""
-    if family is None:
-        raise UnavailableError("there is no temperature yet.\n\nHint: call `fit` first, or `fit_states` for states.")
+    """Raise for a fit to another kind of prediction than the one it shall be applied to."""
     hints = {"gaussian": "call `apply_states`.", "density": "use `beta_` yourself: the tempered density is `p**beta_`."}
     raise UnavailableError(
-        f"the temperature of {family} predictions does not apply to {wanted}.\n\n"
-        f"Hint: {hints.get(family, 'call `apply`.')}"
+        f"a map of {family} predictions does not apply to {wanted}.\n\nHint: {hints.get(str(family), 'call `apply`.')}"
     )
+
+
+def other_classes(given: int, fitted: int) -> NoReturn:
+    """Raise for predictions of another number of classes than were fitted."""
+    raise UnavailableError(f"a map of {fitted} classes does not apply to {given}.")
 
 
 def refused(text: str, hint: str | None) -> NoReturn:
@@ -139,9 +151,9 @@ def groups_refused(refusals: Mapping[Hashable, tuple[int, str]], of: int) -> NoR
     """Raise for groups that have no temperature of their own: for each its rows, and what it lacks."""
     named = (f"{show(key)} ({rows} {'row' if rows == 1 else 'rows'}: {why})" for key, (rows, why) in refusals.items())
     raise UnavailableError(
-        f"`groups` must each support a temperature of their own; {len(refusals)} of {of} do not: "
+        f"the groups of `by` must each support a temperature of their own; {len(refusals)} of {of} do not: "
         f"{_listed(named, len(refusals))}.\n\n"
-        "Hint: join small groups, leave their rows out, or fit without `groups=`."
+        "Hint: join small groups, leave their rows out, or fit without `by=`."
     )
 
 

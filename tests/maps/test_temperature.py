@@ -11,9 +11,9 @@ from scipy import special, stats
 
 import safecal
 from safecal.inference.results import Interval
-from safecal.recalibrate.fitting import effective_rows
-from safecal.recalibrate.temperature import SafeTemperature, Temperature
-from safecal.recalibrate.tempered import tempered
+from safecal.maps.fitting import effective_rows
+from safecal.maps.temperature import SafeTemperature, Temperature
+from safecal.maps.tempered import tempered
 
 KINDS = [Temperature, SafeTemperature]
 
@@ -264,11 +264,8 @@ def grouped() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return y, np.where(group == "north", 1.5, 4.0) * odds, group
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", ["logits", "y_prob", "classes", "cov", "std", "shared"])
-def test_each_group_has_the_temperature_of_its_own_rows(
-    kind: type[Temperature] | type[SafeTemperature], form: str
-) -> None:
+def test_each_group_has_the_safe_temperature_of_its_own_rows(form: str) -> None:
     y, odds, group = grouped()
     w = weight(len(y))
     mix = np.random.default_rng(3).permutation(len(y))
@@ -282,47 +279,74 @@ def test_each_group_has_the_temperature_of_its_own_rows(
         "std": lambda r: safecal.gaussian(x[r], mean[r], std=np.ones(x.shape)[r]),
         "shared": lambda r: safecal.gaussian(x[r], mean[r], std=[1.0, 2.0, 3.0]),
     }[form]
-    made = SafeTemperature(shared=False) if kind is SafeTemperature else kind()
-    model = made.fit_predictions(full(np.arange(900)), groups=group, sample_weight=w)
+    model = SafeTemperature(shared=False).fit_predictions(full(np.arange(900)), by=group, sample_weight=w)
     assert model.groups_ is not None
     assert list(model.groups_) == ["north", "south"]
     for key, found in model.groups_.items():
         rows = np.flatnonzero(group == key)
-        alone = kind().fit_predictions(full(rows), sample_weight=w[rows])
+        alone = SafeTemperature().fit_predictions(full(rows), sample_weight=w[rows])
         assert (found.beta, found.interval, found.n) == (alone.beta_, alone.interval_, alone.n_)
         assert found.temperature == alone.temperature_
     assert model.n_ == 900
-    assert model.beta_ == kind().fit_predictions(full(np.arange(900)), sample_weight=w).beta_
+    assert model.beta_ == SafeTemperature().fit_predictions(full(np.arange(900)), sample_weight=w).beta_
+
+
+def test_all_rows_count_as_30_more_in_each_group() -> None:
+    y, odds, group = grouped()
+    rows = np.concatenate([np.flatnonzero(group == "south"), np.arange(900)])
+    lent = np.concatenate([np.ones(450), np.full(900, 30 / 900)])
+    model = Temperature().fit(y, logits=odds, by=group)
+    alone = Temperature().fit(y[rows], logits=odds[rows], sample_weight=lent)
+    assert model.groups_ is not None
+    south = model.groups_["south"]
+    assert south.beta == pytest.approx(alone.beta_, rel=1e-9)
+    assert south.interval == Temperature().fit(y[450:], logits=odds[450:]).interval_
+    assert south.n == 450
+    small = Temperature().fit(y, logits=odds, by=np.where(np.arange(900) == 0, "one", "rest"))
+    assert small.groups_ is not None
+    assert small.groups_["one"].beta == pytest.approx(small.beta_, rel=0.05)
+
+
+def test_groups_without_weight_or_of_one_cluster_have_no_interval() -> None:
+    y, odds, group = grouped()
+    weight = np.where(group == "south", 0.0, 1.0)
+    none = Temperature().fit(y, logits=odds, by=group, sample_weight=weight)
+    assert none.groups_ is not None
+    assert none.groups_["south"].interval.method == "none: no row has a weight"
+    assert none.groups_["south"].beta == pytest.approx(none.beta_, rel=1e-9)
+    one = Temperature().fit(y, logits=odds, by=group, cluster=np.where(group == "south", -1, np.arange(900)))
+    assert one.groups_ is not None
+    assert one.groups_["south"].interval.method == "none: all rows are of one cluster"
 
 
 def test_groups_are_applied_row_by_row() -> None:
     y, odds, group = grouped()
-    model = Temperature().fit(y, logits=odds, groups=group)
+    model = Temperature().fit(y, logits=odds, by=group)
     assert model.groups_ is not None
     north, south = (model.groups_[key].temperature for key in ("north", "south"))
-    out = model.apply(logits=[2.0, 2.0, -1.0], groups=["south", "north", "north"])
+    out = model.apply(logits=[2.0, 2.0, -1.0], by=["south", "north", "north"])
     assert out == pytest.approx(special.expit([2.0 / south, 2.0 / north, -1.0 / north]))
     for key in ("north", "south"):
         rows = group == key
-        assert abs(safecal.ecd(y[rows], model.apply(logits=odds, groups=group)[rows])) <= 1e-8
-    two = model.apply(special.softmax(np.stack([0 * odds, odds], axis=1), axis=1), groups=group)
-    assert two[:, 1] == pytest.approx(model.apply(logits=odds, groups=group))
+        assert abs(safecal.ecd(y[rows], model.apply(logits=odds, by=group)[rows])) <= 0.02  # 30 rows are lent
+    two = model.apply(special.softmax(np.stack([0 * odds, odds], axis=1), axis=1), by=group)
+    assert two[:, 1] == pytest.approx(model.apply(logits=odds, by=group))
 
     x, mean, cov = states(600)
     number = np.arange(600) % 2
-    model.fit_states(x, mean, cov=cov, groups=number)
+    model.fit_states(x, mean, cov=cov, by=number)
     assert model.groups_ is not None
     t = np.array([model.groups_[k].temperature for k in number.tolist()])
-    assert model.apply_states(cov=cov, groups=number) == pytest.approx(cov * t[:, None, None])
-    assert model.apply_states(std=np.ones(600), groups=number) == pytest.approx(np.sqrt(t))
-    assert model.apply_states(var=np.ones((600, 3)), groups=number) == pytest.approx(np.tile(t[:, None], 3))
+    assert model.apply_states(cov=cov, by=number) == pytest.approx(cov * t[:, None, None])
+    assert model.apply_states(std=np.ones(600), by=number) == pytest.approx(np.sqrt(t))
+    assert model.apply_states(var=np.ones((600, 3)), by=number) == pytest.approx(np.tile(t[:, None], 3))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("groups", [False, True])
 def test_json_round_trip_is_exact(kind: type[Temperature] | type[SafeTemperature], groups: bool) -> None:
     y, odds, group = grouped()
-    model = kind().fit(y, logits=odds, groups=group if groups else None)
+    model = kind().fit(y, logits=odds, by=group if groups else None)
     text = json.dumps(model.to_dict(), allow_nan=False)
     again = kind.from_dict(json.loads(text))
     assert again.to_dict() == model.to_dict()
@@ -330,7 +354,7 @@ def test_json_round_trip_is_exact(kind: type[Temperature] | type[SafeTemperature
     for name in ("temperature_", "beta_", "interval_", "n_", "family_", "groups_"):
         assert getattr(again, name) == getattr(model, name)
     column = group if groups else None
-    assert (again.apply(logits=odds, groups=column) == model.apply(logits=odds, groups=column)).all()
+    assert (again.apply(logits=odds, by=column) == model.apply(logits=odds, by=column)).all()
 
 
 def test_json_keeps_infinite_ends_and_group_keys() -> None:
@@ -342,16 +366,16 @@ def test_json_keeps_infinite_ends_and_group_keys() -> None:
     for keys in ([1, 2], [0.5, None], [("a", 1), ("b", 2)], [True, False]):
         column = np.empty(900, dtype=object)
         column[:] = [keys[int(g == "south")] for g in group]
-        groups = SafeTemperature().fit(y, logits=odds, groups=column)
+        groups = SafeTemperature().fit(y, logits=odds, by=column)
         again = SafeTemperature.from_dict(json.loads(json.dumps(groups.to_dict(), allow_nan=False)))
         assert again.groups_ == groups.groups_
-        assert (again.apply(logits=odds, groups=column) == groups.apply(logits=odds, groups=column)).all()
+        assert (again.apply(logits=odds, by=column) == groups.apply(logits=odds, by=column)).all()
 
 
 def test_repr_shows_the_value() -> None:
     assert repr(SafeTemperature(0.1)) == "SafeTemperature(alpha=0.1, sharpen=True, shared=True)"
     y, odds, group = grouped()
-    text = repr(Temperature().fit(y, logits=odds, groups=group))
+    text = repr(Temperature().fit(y, logits=odds, by=group))
     assert text.startswith("Temperature(level=0.95): T = ")
     assert text.endswith("from 900 rows in 2 groups")
 
@@ -384,7 +408,7 @@ def test_flat_predictions_without_a_surprise_are_sharpened_as_far_as_numbers_go(
 def test_groups_share_alpha_unless_each_is_to_have_its_own() -> None:
     y, odds = binary(2000)
     group = np.arange(2000) % 4
-    shared, each = (SafeTemperature(shared=s).fit(y, logits=odds, groups=group) for s in (True, False))
+    shared, each = (SafeTemperature(shared=s).fit(y, logits=odds, by=group) for s in (True, False))
     assert shared.groups_ is not None
     assert each.groups_ is not None
     for key in range(4):

@@ -10,7 +10,7 @@ import pytest
 
 import safecal
 from safecal.errors import UnavailableError
-from safecal.recalibrate.temperature import SafeTemperature, Temperature
+from safecal.maps.temperature import SafeTemperature, Temperature
 
 
 def halves(n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,6 @@ __all__ = ["FEWEST", "FEWEST_IN_GROUP", "Refusal", "effective_rows", "likeliest"
 
 FEWEST = 10  # rows below which no temperature is fitted
 FEWEST_IN_GROUP = 30  # rows below which a group has none of its own
-PRECISION = 0.5  # largest standard error of log T for a group: T is known to a factor of e, two of them either way
 
 Margin = Callable[..., list[float]]  # betas -> by how much the test rejects at each
 
@@ -82,23 +81,14 @@ def unfit(rows: Tempered, fewest: int) -> Refusal | None:
     return None
 
 
-def likeliest(rows: Tempered, precision: float, clusters: Dependent | None = None) -> float | Refusal:
-    """Return the likeliest beta, unless it is infinite or its logarithm has a larger standard error than wanted."""
-    n = rows.predictions.n
+def likeliest(rows: Tempered) -> float | Refusal:
+    """Return the likeliest beta, unless it is infinite."""
     if rows.best is None:
-        needed = max(2 * n, math.ceil(n / (rows.at(1.0).information * precision**2)))  # if the model is calibrated
         return Refusal(
             "the most likely outcome happened in every row: the sharper the likelier, down to T = 0",
             "more rows would show a surprise; `SafeTemperature` finds how sharp these rows allow to be.",
-            f"no outcome surprised; needs about {needed}",
+            "no outcome surprised",
         )
-    error = math.sqrt(rows.best.variance) / (rows.best.information * rows.beta)
-    if clusters is not None and math.isfinite(precision):
-        sums, rarity = clusters.at(rows.beta)[0]
-        error *= math.sqrt(max(float(sums.above(rarity)[0] / sums.own[0]), 1.0))
-    if error > precision:
-        needed = math.ceil(n * (error / precision) ** 2)
-        return Refusal("the temperature is too uncertain", None, f"needs about {needed}")
     return rows.beta
 
 
