@@ -49,7 +49,7 @@ JOBS = {
     "m = BinaryECD(); m.update(torch.tensor(p), torch.tensor(y)); m.compute()",
     "mlflow": "import safecal.compat.mlflow",
     "opentelemetry": "import safecal.compat.opentelemetry",
-    "postgresql": "import psycopg, safecal.watch.stores.postgresql",
+    "postgresql": "import psycopg, safecal.watch.postgresql",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
 
