@@ -105,8 +105,8 @@ class Affine(PlainMap[Fitted[Any]]):
         """What the map does, in a sentence."""
         shift = self.shift_
         if isinstance(shift, tuple):
-            return said(scaled(self.slope_, "log-probabilities"), class_shifts(shift))
-        return said(moved(shift), scaled(self.slope_, "log-odds"))
+            return said(f"log-probabilities are {scaled(self.slope_)}", class_shifts(shift))
+        return f"Log-odds are {scaled(self.slope_)} and {moved(shift)}."
 
     def _numbers(self) -> str:
         shift = self.shift_
