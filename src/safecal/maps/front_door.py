@@ -45,7 +45,7 @@ def recalibrate(
     sample_weight: ArrayLike | None = None,
     **limits: Unpack[LimitOptions],
 ) -> Recalibration:
-    """Find what fixes a model: try the maps on rows they were not fitted to, and take the simplest that is as good.
+    r"""Find what fixes a model: try the maps on rows they were not fitted to, and take the simplest that is as good.
 
     Parameters
     ----------
@@ -96,10 +96,11 @@ def recalibrate(
     >>> z = rng.normal(0, 2, 4000)
     >>> happened = rng.random(4000) < 1 / (1 + np.exp(-(0.8 * z + 1.3)))
     >>> fixed = safecal.recalibrate(happened, logits=z)
-    >>> print(fixed.reason)
-    It happens more often than predicted. Affine is the simplest map within one standard error of the best held-out NLL.
-    Log-odds are shrunk by a factor of 0.8 and moved up by 1.3. Then logits are multiplied by 0.941, so that
-    over-confidence is ruled out.
+    >>> print(fixed.reason.replace(". ", ".\n"))
+    It happens more often than predicted.
+    Affine is the simplest map within one standard error of the best held-out NLL.
+    Log-odds are shrunk by a factor of 0.82 and moved up by 1.3.
+    Then logits are multiplied by 0.946, so that over-confidence is ruled out.
     >>> fixed.map.apply([0.1, 0.5]).round(2).tolist()
     [0.38, 0.77]
     """

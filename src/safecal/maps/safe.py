@@ -76,7 +76,7 @@ class Safe(Map):
     >>> happened = rng.random(2000) < 1 / (1 + np.exp(-(0.5 * z + 1)))
     >>> model = Safe(Affine()).fit(happened, logits=z)
     >>> model.map_
-    Affine(): slope 0.516, shift +1.13 from 2000 rows
+    Affine(): slope 0.559, shift +1.11 from 2000 rows
     >>> model.temperature_ > 1
     True
     >>> safecal.ecd(happened, model.apply(logits=z)) < 0
