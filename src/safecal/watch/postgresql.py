@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any, final
 from urllib.parse import unquote
 
-from ...errors import FileError, LockedError, MissingExtraError, SafecalError
-from ...monitor import Monitor
-from .sql import TABLES, VERSION, Row, SqlStore
+from ..errors import FileError, LockedError, MissingExtraError, SafecalError
+from ..monitor import Monitor
+from .store import TABLES, VERSION, Row, Store
 
 __all__ = ["PostgresqlStore"]
 
@@ -32,7 +32,7 @@ def _psycopg() -> Any:
 
 
 @final
-class PostgresqlStore(SqlStore):
+class PostgresqlStore(Store):
     """A model's memory in a PostgreSQL database.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file.
+"""The embedded store, one SQLite file; and `open_store`, which takes it or PostgreSQL, as the address says.
 
 Every transaction is synced to the disk before it counts as done (``synchronous=EXTRA``, rollback journal), so a batch
 that was acknowledged survives a kill and a loss of power. One watcher at a time: it holds a lock on a small file
@@ -15,18 +15,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
-from ...errors import FileError, LockedError, SafecalError
-from ...monitor import Monitor
-from .sql import TABLES, VERSION, Row, SqlStore
+from ..errors import FileError, LockedError, SafecalError
+from ..monitor import Monitor
+from .postgresql import PostgresqlStore
+from .store import TABLES, VERSION, Row, Store
 
-__all__ = ["APPLICATION", "SqliteStore"]
+__all__ = ["APPLICATION", "SqliteStore", "open_store", "store_files"]
 
 APPLICATION = 0x5AFECA1  # what the header of our files says they belong to
 _SUFFIX = ".lock"
 
 
 @final
-class SqliteStore(SqlStore):
+class SqliteStore(Store):
     """A model's memory in a SQLite file.
 
     Parameters
@@ -46,7 +47,7 @@ class SqliteStore(SqlStore):
     --------
     >>> import tempfile, pathlib
     >>> from safecal.monitor import Monitor
-    >>> from safecal.watch.stores.sqlite import SqliteStore
+    >>> from safecal.watch.sqlite import SqliteStore
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with SqliteStore(pathlib.Path(folder) / "watch.sqlite", settings={"alpha": 0.05}) as store:
     ...         print(store.monitor().summary.n, store.known("monday.csv"))
@@ -244,3 +245,58 @@ def _is(error: sqlite3.Error, name: str) -> bool:
     """Tell whether the error is of a kind; SQLite's extended codes begin with the plain ones."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and (code & 0xFF) == getattr(sqlite3, name)
+
+
+_URLS = ("postgresql://", "postgres://")
+
+
+def open_store(
+    address: str,
+    *,
+    model: str = "model",
+    settings: Mapping[str, Any] | None = None,
+    monitor: Monitor | None = None,
+    patience: float = 10.0,
+) -> Store:
+    """Open a store.
+
+    Parameters
+    ----------
+    address : str
+        ``postgresql://…``, or the name of a SQLite file.
+    model : str, default "model"
+        The name of the model.
+    settings : mapping, optional
+        What a watcher runs with; it then holds the store. Without, the store is only read.
+    monitor : Monitor, optional
+        What a new store begins with.
+    patience : float, default 10.0
+        Seconds to wait for the locks of other programs.
+
+    Returns
+    -------
+    Store
+        Close it after use; it is a context manager.
+    """
+    if address.startswith(_URLS):
+        return PostgresqlStore(address, model=model, settings=settings, monitor=monitor, patience=patience)
+    return SqliteStore(address, model=model, settings=settings, monitor=monitor, patience=patience)
+
+
+def store_files(address: str) -> tuple[str, ...]:
+    """Return the files that belong to a store, whether they exist or not.
+
+    Parameters
+    ----------
+    address : str
+        As for `open_store`.
+
+    Returns
+    -------
+    tuple of str
+        The SQLite file, and what SQLite and the watcher may put beside it; nothing for PostgreSQL.
+    """
+    if address.startswith(_URLS):
+        return ()
+    real = os.path.realpath(address)  # what belongs to it lies where it lies, and not where a link to it does
+    return (address, *(f"{real}{end}" for end in ("-journal", "-wal", "-shm", ".lock")))

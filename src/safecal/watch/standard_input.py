@@ -8,16 +8,22 @@ batch that was counted, the cut is made where it was made then, so that times an
 import csv
 import hashlib
 import json
+import os
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, final
 
 from ..errors import FileError
-from .arrivals import Arrival, written
+from .batches import Arrival
+from .history import written
 
-__all__ = ["PREFIX", "Cutter", "records"]
+__all__ = ["PREFIX", "Cutter", "Pipe", "records"]
 
 PREFIX = "input:"
+_PIECE = 1 << 18  # bytes that are read at a time
+_AHEAD = 16  # pieces that wait to be cut
 _LONGEST = 1 << 16  # bytes of a CSV row; beyond that a quotation mark was never closed
 _DOUBT = "the input ended within a batch that was counted before, so these rows may have been counted"
 _NAMELESS = "no row of it says which batch it belongs to"
@@ -215,3 +221,39 @@ def _sniffed(head: bytes) -> str:
             "Hint: put Parquet files into a folder, and follow that."
         )
     return "jsonl" if head.startswith(b"{") else "csv"
+
+
+@final
+class Pipe:
+    """Reads a file descriptor in a thread of its own.
+
+    Parameters
+    ----------
+    descriptor : int
+        What to read; 0 is standard input.
+    """
+
+    def __init__(self, descriptor: int = 0) -> None:
+        self._pieces: queue.Queue[bytes | OSError] = queue.Queue(_AHEAD)
+        # The thread may be left in the middle of a read when the program ends: it holds nothing.
+        threading.Thread(target=self._fill, args=(descriptor,), daemon=True).start()
+
+    def _fill(self, descriptor: int) -> None:
+        while True:
+            try:
+                piece: bytes | OSError = os.read(descriptor, _PIECE)
+            except OSError as error:
+                piece = error
+            self._pieces.put(piece)
+            if isinstance(piece, OSError) or not piece:
+                return
+
+    def read(self, seconds: float | None) -> bytes | None:
+        """Return the next bytes, none at the end, or None when no more came in time."""
+        try:
+            piece = self._pieces.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if isinstance(piece, OSError):
+            raise piece
+        return piece

@@ -1,21 +1,21 @@
 """The history page: one file that shows how a watched model has done, and how it stands now."""
 
 import math
+from collections.abc import Hashable, Mapping
 from datetime import datetime
 
-from ..._versions import version
-from ...html.frame import PRESS, file_of, icon, number_table, pairs_table, section
-from ...html.markup import Markup, element, join, together, with_code
-from ...html.numbers import ends, evidence, grouped, in_utc, moment_text, percent, plain, rows, shown
-from ...inference.sum_bounds import interval_from_sums
-from ..history import History
-from ..standing import Judged, Reading
-from .pictures import pictures_section
-from .state import State, named, state
-from .tables import LISTED, alarm_table, group_table
-from .windows import LEVEL, Slot, slots
+from .._sums.summary import as_sums
+from .._versions import version
+from ..html.frame import PRESS, Column, file_of, icon, number_table, pairs_table, section, sorting_table
+from ..html.markup import Markup, element, join, shortened, together, with_code
+from ..html.numbers import ends, evidence, grouped, in_utc, moment_text, percent, plain, rows, shown
+from ..inference.sum_bounds import interval_from_sums, intervals_together
+from .history import LEVEL, History, Raised, Slot, alarm_numbers, slots
+from .page_pictures import pictures_section
+from .page_words import State, named, state
+from .standing import Judged, Reading, group_is_mild, group_names, log10, shown_groups
 
-__all__ = ["history_page"]
+__all__ = ["LISTED", "alarm_table", "group_table", "history_page"]
 
 
 def history_page(history: History, *, title: str | None = None, created: datetime | None = None) -> str:
@@ -220,3 +220,99 @@ def _settings_section(history: History) -> Markup:
         made.insert(2, ("last batch", history.points[-1].batch[:200]))
     tables = element("div", pairs_table(settings, "Settings"), pairs_table(made, "Origin"), class_="columns")
     return section("details", "How it was watched", tables)
+
+
+LISTED = 200  # alarms, and groups, in a table
+_LONGEST = 60  # characters of a name
+
+
+def alarm_table(history: History) -> Markup:
+    """Return the alarms, the latest first."""
+    columns = [
+        Column("alarm", "number", "descending"),
+        Column("raised, UTC", "text"),
+        Column("who", "text"),
+        Column("what", "text"),
+        Column("size", "text"),
+        Column("at row", "number"),
+        Column("since row", "number"),
+        Column("window", "text"),
+        Column("evidence", "number"),
+        Column("asked", "number"),
+        Column("batch", "text"),
+    ]
+    names = group_names(history.monitor.groups)
+    latest = [*zip(alarm_numbers(history), history.alarms, strict=True)][::-1][:LISTED]
+    body = [_alarm(number, raised, names) for number, raised in latest]
+    return sorting_table(columns, body, "Alarms, the latest first")
+
+
+def _alarm(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup:
+    alarm = raised.alarm
+    who = "all rows" if alarm.group is None else names.get(alarm.group, str(alarm.group))
+    what = "changed" if alarm.kind == "change" else "not calibrated throughout"
+    cells = [
+        _text_cell(moment_text(raised.at).removesuffix(" UTC")),
+        _text_cell(who),
+        _text_cell(f"{what}, {alarm.cause}"),
+        _text_cell("" if alarm.size is None else str(alarm.size)),
+        _number_cell(grouped(alarm.row)),
+        _number_cell(grouped(alarm.began)),
+        _text_cell(alarm.window or ""),
+        _number_cell(_digits(log10(alarm.log_e_value))),
+        _number_cell(_digits(log10(alarm.log_threshold))),
+        _text_cell(raised.batch),
+    ]
+    return element("tr", element("th", number, scope="row", class_="n"), *cells)
+
+
+def _digits(value: float) -> str:
+    """Return a logarithm to the base 10 in two decimals."""
+    return shown(value, signed=True) if math.isinf(value) else f"{value:+.2f}"
+
+
+def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
+    """Return the groups, the worst first, and how many of them are left out."""
+    columns = [
+        Column("group", "text"),
+        Column("rows", "number"),
+        Column("ECD", "number"),
+        Column("at least", "number"),
+        Column("at most", "number"),
+        Column("over", "number"),
+        Column("alarm from", "number"),
+        Column("change", "number"),
+        Column("change from", "number"),
+        Column("finding", "text"),
+    ]
+    names = group_names(history.monitor.groups)
+    found, left = shown_groups(history.monitor, LISTED)
+    ends = intervals_together(as_sums([reading.summary for _, reading in found]), level)
+    body = [
+        _group(names[group], reading, at.low, at.high, reading.over_confident and group_is_mild(history, group))
+        for (group, reading), at in zip(found, ends, strict=True)
+    ]
+    return sorting_table(columns, body, "Groups, the worst first"), left
+
+
+def _group(name: str, reading: Reading, low: float, high: float, mild: bool) -> Markup:
+    beyond = reading.over_confident and not mild
+    said = "over-confident" if beyond else "too sharp, within the limits" if reading.over_confident else ""
+    if not said and reading.raised:
+        said = {"under-confident": "too vague"}.get(reading.raised[0], reading.raised[0])
+    numbers = [
+        grouped(reading.summary.n),
+        *(shown(x, signed=True) for x in (reading.summary.ecd, low, high)),
+        *(_digits(x) for x in (reading.over, reading.threshold, reading.change, reading.change_threshold)),
+    ]
+    head = element("th", element("bdi", shortened(name, _LONGEST)), scope="row")
+    cells = [*map(_number_cell, numbers), element("td", said)]
+    return element("tr", head, *cells, class_="beyond" if beyond else None)
+
+
+def _number_cell(text: str) -> Markup:
+    return element("td", text, class_="none" if text == "N/A" else None)
+
+
+def _text_cell(text: str) -> Markup:
+    return element("td", element("bdi", shortened(text, _LONGEST)), class_="t")

@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self, final
 from urllib.parse import unquote, unquote_to_bytes, urlsplit, urlunsplit
@@ -24,11 +25,21 @@ from ..visible import shortened
 from .history import Raised
 from .standing import group_names, log10
 
-__all__ = ["body", "check_url", "post", "run_command"]
+__all__ = ["body", "channels", "check_url", "post", "run_command"]
 
 _AGAIN = {408, 425, 429}  # answers that ask to come back later, beside 500 and above
 _LONGEST = 1000  # characters of an environment variable
 _SAID = 200  # characters of an answer that are shown
+
+
+def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Raised], None]]:
+    """Return the channels that were asked for."""
+    found: dict[str, Callable[[Raised], None]] = {}
+    if command is not None:
+        found["command"] = lambda raised: run_command(command, raised, timeout=60.0)
+    if webhook is not None:
+        found["webhook"] = lambda raised: post(webhook, raised, attempts=3, timeout=10.0)
+    return found
 
 
 def body(raised: Raised) -> dict[str, Any]:
