@@ -7,7 +7,7 @@ import pytest
 
 import safecal
 from safecal.errors import MergeError, UnavailableError
-from safecal.families.family import Partition, Words
+from safecal.families.family import FamilyWords, Partition
 from safecal.families.predictions import FAMILIES, Predictions, family_named
 from safecal.report.words import kind, temperature_in_words
 
@@ -26,7 +26,9 @@ def test_a_family_is_found_by_its_name(name: str) -> None:
 def test_a_family_of_your_own_brings_its_words() -> None:
     class Angles(Predictions):
         family: ClassVar[str] = "angles of a test"
-        words: ClassVar[Words] = Words("directions", "concentrations", "large", "the concentration that it states")
+        words: ClassVar[FamilyWords] = FamilyWords(
+            "directions", "concentrations", "large", "the concentration that it states"
+        )
 
         @property
         def n(self) -> int:

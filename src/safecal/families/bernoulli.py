@@ -23,7 +23,7 @@ from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import ShapeError, UnavailableError
-from .family import BLOCK, Cumulants, Partition, Spectral, Words
+from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
 __all__ = ["Bernoulli", "bernoulli", "checked_binary"]
@@ -38,7 +38,7 @@ class Bernoulli(Predictions):
     """Checked two-class predictions."""
 
     family: ClassVar[str] = "bernoulli"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[FamilyWords] = FamilyWords(
         kind="two classes",
         scaled="logits",
         sense="large",

@@ -24,7 +24,7 @@ from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Rows
 from ..errors import ShapeError, UnavailableError
-from .family import AT_NEAR, BLOCK, Cumulants, Partition, Spectral, Words
+from .family import AT_NEAR, BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
 __all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
@@ -43,7 +43,7 @@ class Categorical(Predictions):
     """Checked predictions over K classes."""
 
     family: ClassVar[str] = "categorical"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[FamilyWords] = FamilyWords(
         kind="{classes} classes",
         scaled="logits",
         sense="large",

@@ -24,7 +24,7 @@ from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, BinOn, FloatArray, IndexArray, Rows
 from ..errors import OptionError, UnavailableError
 
-__all__ = ["AT_NEAR", "BLOCK", "Cumulants", "Family", "Partition", "Spectral", "Words", "partition_surprisal"]
+__all__ = ["AT_NEAR", "BLOCK", "Cumulants", "Family", "FamilyWords", "Partition", "Spectral", "partition_surprisal"]
 
 BLOCK = 65_536
 AT_NEAR = [NODES.index(beta) for beta in NEAR]
@@ -61,7 +61,7 @@ Partition = Callable[[AnyArray | float], Cumulants]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Words:
+class FamilyWords:
     """What people read of a family, in verdicts, reports and hints.
 
     Attributes
@@ -97,7 +97,7 @@ class Words:
 
         Examples
         --------
-        >>> words = Words(scaled="covariances", sense="small")
+        >>> words = FamilyWords(scaled="covariances", sense="small")
         >>> words.times(2.0), words.times(0.25)
         ('2 times too small', '4 times too large')
         """
@@ -118,7 +118,7 @@ class Family(ABC):
     #: Name of the family, as it stands in tables and documents.
     family: ClassVar[str]
     #: What people read of it.
-    words: ClassVar[Words] = Words()
+    words: ClassVar[FamilyWords] = FamilyWords()
     #: Name of the argument that holds the outcomes, for messages.
     outcome: ClassVar[str] = "x_true"
     #: What rows can be binned on, the default first; empty when the family has no natural bins.

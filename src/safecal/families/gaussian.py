@@ -25,7 +25,7 @@ from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
-from .family import BLOCK, Cumulants, Partition, Spectral, Words
+from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
 __all__ = ["gaussian"]
@@ -39,7 +39,7 @@ class Gaussian(Predictions):
     """Checked Gaussian state estimates."""
 
     family: ClassVar[str] = "gaussian"
-    words: ClassVar[Words] = Words(
+    words: ClassVar[FamilyWords] = FamilyWords(
         kind="states",
         scaled="covariances",
         sense="small",

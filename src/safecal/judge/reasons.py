@@ -10,7 +10,7 @@ import numpy as np
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
-from ..families.family import Words
+from ..families.family import FamilyWords
 from ..families.predictions import family_named
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
@@ -120,7 +120,7 @@ class Average:
     mistakes: Mistakes | None
     dimensions: float
     threshold: float
-    words: Words  # of the family
+    words: FamilyWords
 
     @classmethod
     def of(cls, tally: Tally, ecd: Interval, temperature: Interval, mistakes: Mistakes | None, limits: Limits) -> Self:
