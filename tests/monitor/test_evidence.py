@@ -13,7 +13,7 @@ import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
 from safecal.monitor.alarm import Size
-from safecal.monitor.detector import Detector
+from safecal.monitor.detector import FORMS, Detector
 from safecal.monitor.process import OVER, SHIFTS, UNDER, Process, blocks
 
 RNG = np.random.default_rng(8)
@@ -304,6 +304,17 @@ def test_an_impossible_outcome_is_certain_evidence() -> None:
     again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
     assert again.update([1], [0.9]) == ()
     assert again.summary.n_impossible == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("y", [0, 1])
+def test_log_odds_at_the_end_of_the_floats_keep_evidence_a_number(form: str, y: int) -> None:
+    monitor = Monitor(form=form, detect="both")
+    monitor.update([y, 1, 0, 1], logits=[1.7e308, 0.5, -1.0, 2.0])
+    monitor.update([1, 0, 1], logits=[0.5, -1.0, 2.0])
+    logs = [monitor.log_e_value(direction) for direction in monitor.directions]
+    logs += [monitor.log_change(side) for side in ("over-confident", "under-confident")]
+    assert np.isfinite(logs).all()
 
 
 def test_shards_merge() -> None:
