@@ -78,6 +78,8 @@ UPWARD = {
     ("judge.evaluation", "Evaluation.report"): {"report"},
     ("judge.evaluation", "Evaluation._repr_html_"): {"html.notebook"},
     ("judge.verdict", "Verdict._repr_html_"): {"html.notebook"},
+    ("maps.result", "Recalibration.plot"): {"plot.recalibration"},
+    ("maps.result", "Recalibration._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
     ("_sums.table", "Table.intervals"): {"inference.sum_bounds"},
     ("_sums.table", "Table.__repr__"): {"judge.display"},
