@@ -64,7 +64,8 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         A classifier with ``predict_proba``, or with ``decision_function``, whose values are then taken for logits.
     method : {"auto", "identity", "temperature", "affine", "beta", "isotonic", "vector"}, default "auto"
         The map that mends the probabilities, one of `safecal.maps`. ``"auto"`` tries all of them on held-out rows and
-        takes the simplest that is as good as the best; below 20 rows it leaves the probabilities as they are.
+        takes the simplest that is as good as the best; below 20 rows it leaves the probabilities as they are. Another
+        map is fitted or refused: rows that are all predicted right, for example, have no temperature.
     alpha : float, default 0.05
         Accepted probability that the mended probabilities are over-confident.
     cv : int, splitter, iterable or "prefit", default 5
