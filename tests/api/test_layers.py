@@ -212,12 +212,13 @@ def test_listed_conveniences_exist_and_are_used() -> None:
 
 
 def test_modules_form_no_circle() -> None:
+    modules = set(_modules())
     steps = {
         (step.module, target)
-        for module in _modules()
+        for module in modules
         for step in _imports(module)
         if not step.inside and not step.typing_only
-        for target in {step.target, f"{step.target}.__init__"} & set(_modules())
+        for target in {step.target, f"{step.target}.__init__"} & modules
         if target != module
     }
     while steps:
