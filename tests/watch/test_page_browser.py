@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "surfaces"))
 
 from browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
 
-pytestmark = pytest.mark.extra
+pytestmark = [pytest.mark.extra, pytest.mark.no_cover]
 
 Open = Callable[..., Any]
 
