@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,6 +107,7 @@ class Import(NamedTuple):
     typing_only: bool
 
 
+@cache
 def _modules() -> list[str]:
     paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
     return sorted(".".join(path.parts) for path in paths)
@@ -135,6 +137,7 @@ def _walk(node: ast.AST, inside: str = "", typing_only: bool = False) -> Iterato
             yield from _walk(child, inside, typing_only)
 
 
+@cache
 def _exists(dotted: str) -> bool:
     path = PACKAGE.joinpath(*dotted.split(".")) if dotted else PACKAGE
     return path.with_suffix(".py").is_file() or path.is_dir()
@@ -158,6 +161,7 @@ def _targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield dotted if _exists(dotted) else ".".join(base)
 
 
+@cache
 def _imports(module: str, source: str | None = None) -> list[Import]:
     tree = ast.parse(_source(module) if source is None else source)
     return [
