@@ -164,10 +164,9 @@ OTHER = {("NaN", "jsonl"): errors.FileError, ("decimals", "arrays"): errors.Dtyp
 
 def _pairs() -> Iterator[Any]:
     """Yield each table with each door; in the fast tier each table comes to two doors or three, and so on in turn."""
-    repeated = [pytest.mark.proof, pytest.mark.no_cover]
     for i, name in enumerate([*TABLES, *LISTS]):
         for j, door in enumerate(DOORS):
-            yield pytest.param(name, door, marks=() if (i + j) % 4 == 0 else repeated)
+            yield pytest.param(name, door, marks=() if (i + j) % 4 == 0 else pytest.mark.proof)
 
 
 @pytest.mark.parametrize(("name", "door"), list(_pairs()))
