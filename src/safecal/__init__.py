@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
     from .families.predictions import Predictions
+    from .inference.bounds import implied_temperature
     from .inference.calibration import calibration_test
     from .inference.cox import Cox
     from .inference.local import Local, Range
     from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
-    from .inference.temperature import implied_temperature
     from .judge.baseline import Baseline
     from .judge.comparison import Comparison, Difference, SideBySide
     from .judge.consistency import Consistency, assess_consistency
@@ -37,14 +37,15 @@ if TYPE_CHECKING:
     from .judge.evaluation import Evaluation
     from .judge.front_door import evaluate
     from .judge.groups import GroupVerdict, TooSmall
-    from .judge.limits import Limits
     from .judge.paired import compare
     from .judge.places import Place
     from .judge.planning import RowsNeeded, rows_needed
     from .judge.reliability import Reliability, assess_reliability
     from .judge.verdict import Verdict
+    from .maps.front_door import recalibrate
+    from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
-    from .recalibrate.temperature import SafeTemperature, Temperature
+    from .options import Limits
 
     __version__: str
 
@@ -62,7 +63,7 @@ _HOMES = {
     "GroupVerdict": "judge.groups",
     "Histogram": "_sums.histogram",
     "Interval": "inference.results",
-    "Limits": "judge.limits",
+    "Limits": "options",
     "Local": "inference.local",
     "Mistakes": "inference.mistakes",
     "Place": "judge.places",
@@ -70,14 +71,14 @@ _HOMES = {
     "Range": "inference.local",
     "Reliability": "judge.reliability",
     "RowsNeeded": "judge.planning",
-    "SafeTemperature": "recalibrate.temperature",
+    "SafeTemperature": "maps.temperature",
     "SafecalError": "errors",
     "Scored": "_sums.scored",
     "SideBySide": "judge.comparison",
     "Summary": "_sums.summary",
     "Table": "_sums.table",
     "Tally": "_sums.tally",
-    "Temperature": "recalibrate.temperature",
+    "Temperature": "maps.temperature",
     "TestResult": "inference.results",
     "TooSmall": "judge.groups",
     "Verdict": "judge.verdict",
@@ -95,15 +96,16 @@ _HOMES = {
     "evaluate": "judge.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
-    "implied_temperature": "inference.temperature",
+    "implied_temperature": "inference.bounds",
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
     "show_versions": "_versions",
 }
 
-_MODULES = ("compat", "engines", "errors", "monitor", "paper", "plot", "report", "testing")
+_MODULES = ("compat", "engines", "errors", "maps", "monitor", "paper", "plot", "report", "testing")
 
 __all__ = [
     "Baseline",
@@ -156,6 +158,7 @@ __all__ = [
     "nees",
     "nll",
     "particles",
+    "recalibrate",
     "rows_needed",
     "show_versions",
 ]

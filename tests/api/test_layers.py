@@ -27,6 +27,7 @@ ROOMS = {
     "visible": 0,
     "_types": 0,
     "_steady": 0,
+    "_optional": 1,
     "_versions": 2,
     "_checks": 1,
     "_kernels": 1,
@@ -36,7 +37,7 @@ ROOMS = {
     "families": 3,
     "options": 3,
     "inference": 4,
-    "recalibrate": 5,
+    "maps": 5,
     "monitor": 5,
     "judge": 5,
     "metrics": 6,
@@ -61,6 +62,8 @@ FRONT_DOOR = 6
 SAME_ROOM = {
     ("compat", "watch"),
     ("families", "options"),
+    ("files", "documents"),
+    ("maps", "judge"),
     ("monitor", "judge"),
     ("plot", "html"),
     ("report", "html"),
@@ -69,28 +72,30 @@ SAME_ROOM = {
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.
 UPWARD = {
     ("families.predictions", "Predictions.evaluate"): {"judge.front_door"},
-    ("judge.comparison", "Comparison.plot"): {"plot.compared"},
+    ("judge.comparison", "Comparison.plot"): {"plot.dashboard"},
     ("judge.comparison", "Comparison.report"): {"report.compared"},
     ("judge.consistency", "Consistency.plot"): {"plot.consistency"},
     ("judge.evaluation", "Evaluation.plot"): {"plot.dashboard"},
     ("judge.evaluation", "Evaluation.report"): {"report"},
     ("judge.evaluation", "Evaluation._repr_html_"): {"html.notebook"},
     ("judge.verdict", "Verdict._repr_html_"): {"html.notebook"},
+    ("maps.result", "Recalibration.plot"): {"plot.recalibration"},
+    ("maps.result", "Recalibration._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
-    ("_sums.table", "Table.intervals"): {"inference.keyed"},
+    ("_sums.table", "Table.intervals"): {"inference.sum_bounds"},
     ("_sums.table", "Table.__repr__"): {"judge.display"},
     ("_sums.table", "Table._repr_html_"): {"judge.display"},
 }
 
 # What their signatures name: (module, what it may import under TYPE_CHECKING).
 ANNOTATED = {
-    ("_sums.clustering", "families.predictions"),
-    ("_sums.plan", "families.predictions"),
-    ("_sums.tabulate", "families.predictions"),
+    ("_sums.cluster_pairs", "families.predictions"),
+    ("_sums.splits", "families.predictions"),
+    ("_sums.sweep", "families.predictions"),
     ("_sums.tally", "families.predictions"),
     ("families.predictions", "judge.evaluation"),
-    ("_sums.tabular", "judge.groups"),
-    ("_sums.tabular", "inference.results"),
+    ("_sums.table_views", "judge.groups"),
+    ("_sums.table_views", "inference.results"),
     ("_sums.table", "judge.groups"),
     ("_sums.table", "inference.results"),
 }
@@ -327,15 +332,14 @@ NOT_FOR_A_FIRST_ANSWER = {
     "scipy.sparse",
     "scipy.spatial",
     "scipy.stats",
-    "safecal.cli.compare",
+    "safecal.judge.paired",
     "safecal.cli.paper",
     "safecal.cli.recalibrate",
     "safecal.cli.watch_options",
     "safecal.engines.frames",
-    "safecal.engines.quantiles",
+    "safecal.maps",
     "safecal.monitor",
     "safecal.plot",
-    "safecal.recalibrate",
     "safecal.report",
     "safecal.watch",
 }
@@ -347,7 +351,7 @@ def test_a_first_answer_imports_little(tmp_path: Path) -> None:
     path.write_text("y,p\n" + "1,0.8\n0,0.3\n1,0.6\n0,0.1\n" * 100, encoding="ascii")
     code = f"from safecal.cli.main import main; assert main(['evaluate', {str(path)!r}]) == 0"
     loaded = _modules_after(code)
-    assert "safecal.cli.evaluate" in loaded
+    assert "safecal.cli.commands" in loaded
     own = _modules_after("import numpy, scipy.special, polars")
     assert not (loaded - own) & NOT_FOR_A_FIRST_ANSWER
 

@@ -5,10 +5,11 @@ import pytest
 from models import LAWS, draw, error, true_ecd
 
 import safecal
+from safecal._sums.splits import by_group
 from safecal._sums.summary import as_sums
-from safecal._sums.tabulate import by_group, tabulate
+from safecal._sums.sweep import tabulate
 from safecal.inference.bounds import Bounds
-from safecal.inference.keyed import bounds_by_key, interval_from_sums
+from safecal.inference.sum_bounds import bounds_by_key, interval_from_sums
 
 pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over
 LEVEL, ALPHA = 0.9, 0.05  # a two-sided interval of 90 % misses 5 % above

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._kernels.order import (
+from .._kernels.spectrum import (
     BY_CLASS,
     CONFIDENCES,
     SPREADS,
@@ -23,8 +23,9 @@ from .._kernels.order import (
 )
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import MergeError
+from .by_key import completed
 from .cells import Cells, Points, WeightedCells
-from .summary import COLUMN, OPTIONAL, completed, incoherent
+from .summary import COLUMN, OPTIONAL, incoherent
 
 __all__ = ["Order", "Ordered", "order_of_cells"]
 

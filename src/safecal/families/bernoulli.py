@@ -2,30 +2,29 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.certainty import decimals_of
-from .._checks.classes import binary_outcomes, clip_value, one_form, outcome_column, probabilities, real_logits
+from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits
+from .._checks.columns import spelled
+from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._checks.rows import RowLabels, row_labels
 from .._kernels import bernoulli as kernel
-from .._kernels.cells import cell_moments, cell_numbers
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
-from .._kernels.nodes import binary_node_rows
-from .._kernels.order import coarse_odds
+from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
 from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
-from .._sums.dependence import NEAR, Near
+from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import ShapeError, UnavailableError
-from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
+from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
+from .predictions import Predictions
 
 __all__ = ["Bernoulli", "bernoulli", "checked_binary"]
 
@@ -39,6 +38,14 @@ class Bernoulli(Predictions):
     """Checked two-class predictions."""
 
     family: ClassVar[str] = "bernoulli"
+    words: ClassVar[FamilyWords] = FamilyWords(
+        kind="two classes",
+        scaled="logits",
+        sense="large",
+        right="the logits it should give",
+        call="safecal.evaluate(\n    y_true,\n    y_prob,{})",
+        tempered="call `apply`.",
+    )
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("probability", "confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
@@ -54,6 +61,20 @@ class Bernoulli(Predictions):
     @property
     def n(self) -> int:
         return len(self.happened)
+
+    @property
+    def what_happened(self) -> AnyArray:
+        return self.happened
+
+    def take(self, index: IndexArray) -> Self:
+        return replace(self, happened=self.happened[index], values=self.values[index], row_labels=None)
+
+    @classmethod
+    def _joined(cls, parts: Sequence[Self]) -> Self | None:
+        if len({(part.logits, part.clip) for part in parts}) > 1:
+            return None
+        happened, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("happened", "values"))
+        return replace(parts[0], happened=happened, values=values, row_labels=None)
 
     @property
     def least_excess(self) -> float:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from .._checks.columns import whole_number
+from .._checks.columns import spelled, whole_number
 from .._checks.densities import (
     drawn_log_density,
     generator,
@@ -15,14 +15,14 @@ from .._checks.densities import (
     outcomes,
     row_values,
 )
-from .._checks.options import spelled
 from .._steady import steady
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
 from .distributions import Integral, Law, adapt
-from .moments import Moments
-from .predictions import BLOCK, Cumulants, Partition, Predictions
+from .family import BLOCK, Cumulants, FamilyWords, Partition
+from .integrals import Moments
+from .predictions import Predictions
 
 __all__ = ["density"]
 
@@ -33,6 +33,7 @@ class Density(Predictions):
     """Checked predictions by densities, scored when they were made."""
 
     family: ClassVar[str] = "density"
+    words: ClassVar[FamilyWords] = FamilyWords("densities", call="safecal.density(x_true, dist).evaluate({})")
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     excess: FloatArray

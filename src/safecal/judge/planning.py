@@ -8,9 +8,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import fraction
+from .._checks.columns import fraction, spelled
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._steady import steadied, steady
 from .._sums.cells import Points
 from .._sums.nodes import Nodes
@@ -18,17 +17,15 @@ from .._sums.summary import COLUMN, Summary
 from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import EmptyError, OptionError, UnavailableError
-from ..families.predictions import Predictions
-from ..inference.law import Law
-from ..inference.local import SHOWN, cuts, dimensions
+from ..families.predictions import Predictions, family_named
+from ..inference.law import Law, StatesLaw
 from ..inference.mistakes import ratio_bounds
 from ..inference.nodes import NodesLaw
 from ..inference.points import PointsLaw
-from ..inference.skewed import Spread
-from ..inference.states import StatesLaw
-from ..options import LimitOptions
+from ..inference.ranges import SHOWN, cuts, dimensions
+from ..inference.sum_bounds import Spread
+from ..options import LimitOptions, Limits
 from .evaluation import Evaluation
-from .limits import Limits
 
 __all__ = ["RowsNeeded", "rows_needed"]
 
@@ -194,7 +191,7 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
             return NodesLaw(nodes, excess, mass, tally.weighted, tally.most_entropy)
         except UnavailableError:
             return None
-    if tally.family == "gaussian":
+    if family_named(tally.family).chi_square:
         scaled: dict[str, Any] = {
             f.name: times * x for f in fields(Summary) if isinstance(x := getattr(s, f.name), float)
         }

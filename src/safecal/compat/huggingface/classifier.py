@@ -9,9 +9,8 @@ from typing import Any, Literal, TypedDict, Unpack, final
 
 import numpy as np
 
-from ..._checks.columns import whole_number
+from ..._checks.columns import spelled, whole_number
 from ..._checks.message import fail, show
-from ..._checks.options import spelled
 from ..._types import AnyArray, FloatArray
 from ...errors import OptionError
 from ...families.classifier import classifier
@@ -21,8 +20,7 @@ from ...judge.front_door import evaluate_predictions
 from ...options import EvaluateOptions
 from .cache import LogitCache
 from .data import Rows, open_rows
-from .forward import PretrainedModel
-from .labels import log_odds, read_outcomes
+from .model import PretrainedModel, log_odds, read_outcomes
 
 __all__ = ["ClassifierRun", "RunOptions", "run_classifier"]
 

@@ -1,0 +1,274 @@
+"""Bounds on ECD from sums, at the level that is asked for: of one mean, or of many keys at once.
+
+Means of skewed data have Hall's transformation of the t statistic. The formulas, for each key:
+
+- a t bound on the mean excess, corrected for skewness by Hall's transformation; below `FEW` rows each end is the wider
+  of plain and corrected;
+- never narrower than the spread that the model itself claims, by quantiles of the Pearson III law: a row alone proves
+  nothing;
+- above, the Poisson bound where surprises are few. If surprises of one size ``L`` come at a small rate, the third
+  cumulant over the variance is ``L`` and the variance over its square the number expected; the number seen follows, and
+  with it the bound on a Poisson mean;
+- below, not less than minus the mean entropy: no outcome of a classifier has a surprisal below 0.
+"""
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy import special
+
+from .._checks.columns import fraction
+from .._sums.summary import COLUMN, Summary, as_sums
+from .._types import AnyArray, BoolArray, FloatArray, IndexArray
+from .results import Interval
+from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
+
+__all__ = [
+    "FEW",
+    "Keys",
+    "Spread",
+    "blocks",
+    "bounds_by_key",
+    "ends_by_key",
+    "firm_and_weak_bounds",
+    "interval_from_sums",
+    "intervals_from_sums",
+    "intervals_together",
+    "summary_spread",
+    "undo_hall",
+    "undo_hall_by_key",
+]
+
+_BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
+_SMALL = 100  # keys that are not worth sorting
+_MANY = 1e6  # expected surprises from which a Poisson law is a normal one
+
+
+def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the ECD of each key, each of them missed with probability ``alpha`` at most.
+
+    ``sums`` has a row for each key, as `safecal._sums.summary.summed` makes them. Keys without rows, or without
+    weight, have NaN; those where an impossible outcome happened have infinity, twice.
+    """
+    low, high = ends_by_key(sums, (alpha, -1), (alpha, +1))
+    return low, high
+
+
+def firm_and_weak_bounds(sums: FloatArray, alpha: float, weaker: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``."""
+    low, high, at_least = ends_by_key(sums, (alpha, -1), (alpha, +1), (weaker, -1))
+    return low, high, at_least
+
+
+def ends_by_key(sums: FloatArray, *wanted: tuple[float, int]) -> list[FloatArray]:
+    """Return bounds of each key, each by the probability that it may miss and its side, as `Keys.bounds` does."""
+    if len(sums) <= _BLOCK:
+        return Keys.of(sums).bounds(*wanted)
+    found = [Keys.of(sums[rows]).bounds(*wanted) for rows in blocks(len(sums))]
+    return [np.concatenate(ends) for ends in zip(*found, strict=True)]
+
+
+def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
+    """Return an interval for each key, from its sums, at the level that makes all hold together (Bonferroni)."""
+    alpha = _each(sums, fraction(level, "level"))
+    return _intervals(sums, alpha, 1.0 - 2.0 * alpha)
+
+
+def intervals_from_sums(sums: FloatArray, level: float) -> tuple[Interval, ...]:
+    """Return an interval for each key, from its sums, each of which holds by itself at ``level``."""
+    return _intervals(sums, (1.0 - level) / 2.0, level)
+
+
+def interval_from_sums(summary: Summary, level: float) -> Interval:
+    """Return ECD with its interval, from sums alone."""
+    return intervals_from_sums(as_sums([summary]), level)[0]
+
+
+def _each(sums: FloatArray, level: float) -> float:
+    """Return with what probability each end may miss, so that all intervals hold together."""
+    return (1.0 - level) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
+
+
+def blocks(count: int) -> list[slice]:
+    """Return keys a few at a time."""
+    return [slice(start, start + _BLOCK) for start in range(0, count, _BLOCK)]
+
+
+def _intervals(sums: FloatArray, alpha: float, level: float) -> tuple[Interval, ...]:
+    found = []
+    for rows in blocks(len(sums)):
+        keys = Keys.of(sums[rows])
+        bounds = keys.bounds((alpha, -1), (alpha, +1))
+        ends = (x.tolist() for x in (keys.ecd, *bounds, keys.method()))
+        found += [Interval(value, low, high, level, method) for value, low, high, method in zip(*ends, strict=True)]
+    return tuple(found)
+
+
+class Keys(NamedTuple):
+    """What the bounds of some keys are made of, one number a key in each array."""
+
+    n: FloatArray
+    weight: FloatArray
+    impossible: BoolArray  # whether an outcome of probability 0 happened
+    ecd: FloatArray
+    error: FloatArray  # standard error of ECD; 0 where there is no spread, or none that a float can hold
+    skew: FloatArray  # skewness over the root of the rows
+    excess: FloatArray
+    variance: FloatArray  # that the model claims
+    numerical: FloatArray  # variance from draws
+    third: FloatArray
+    least: FloatArray  # no ECD lies below; NaN where there is no such limit
+
+    @classmethod
+    def of(cls, sums: FloatArray) -> "Keys":
+        """Read them off the sums."""
+
+        def column(name: str) -> FloatArray:
+            return sums[:, COLUMN[name]]
+
+        n, weight, excess = column("n"), column("weight"), column("sum_excess")
+        square, cube, w3 = column("sum_excess2_weight2"), column("sum_excess3_weight3"), column("weight3")
+        with np.errstate(all="ignore"):  # empty keys divide by 0, and sums may overflow
+            mean = excess / weight
+            second = square - 2.0 * mean * column("sum_excess_weight2") + mean**2 * column("weight2")
+            third = cube - 3.0 * mean * column("sum_excess2_weight3")
+            third += 3.0 * mean**2 * column("sum_excess_weight3") - mean**3 * w3
+            spread = np.isfinite(cube) & (second > 1e-14 * square) & (n >= 2.0)
+            error = np.where(spread, np.sqrt(second * n / (n - 1.0)) / weight, 0.0)
+            # Not over second**1.5, which is 0 for spreads that a float can still hold.
+            skew = np.where(error > 0.0, third / second / np.sqrt(second), 0.0)
+            least = np.where(np.isnan(column("sum_predicted")), np.nan, -column("sum_entropy") / weight)
+        impossible = column("weight_impossible") > 0.0
+        ecd = np.where(impossible, math.inf, mean)
+        variance, numerical = column("sum_varentropy_weight2"), column("sum_numerical_variance_weight2")
+        cumulant = column("sum_third_cumulant_weight3")
+        return cls(n, weight, impossible, ecd, error, skew, excess, variance, numerical, cumulant, least)
+
+    def take(self, keys: IndexArray) -> "Keys":
+        """Return some of the keys."""
+        return Keys._make(column[keys] for column in self)
+
+    def bounds(self, *wanted: tuple[float, int]) -> list[FloatArray]:
+        """Return bounds, each by the probability that it may miss and its side: -1 for a lower one, +1 for an upper."""
+        up = np.array([[-float(side)] for _, side in wanted])  # of the deviation that a bound allows for
+        with np.errstate(all="ignore"):
+            quantile = {alpha: _t_quantile(self.n, alpha) for alpha, _ in wanted}
+            t = up * np.array([quantile[alpha] for alpha, _ in wanted])
+            reach = undo_hall_by_key(t, self.skew)
+            few = self.n < FEW
+            if few.any():
+                reach = np.where(few, up * np.maximum(up * reach, up * t), reach)
+            reach = np.where(self.error > 0.0, reach * self.error, 0.0)
+            found = self.ecd - reach
+            spread = np.where(self.variance > 0.0, self.variance + self.numerical, np.nan)
+            tails = [(alpha, side < 0) for alpha, side in wanted]
+            claimed = pearson3_quantiles(tails, spread, self.third, np.abs(reach) * self.weight)
+            found = up * np.fmin(up * found, up * (self.ecd - claimed / self.weight))
+            ends = [np.fmax(row, self._rare(alpha) if side > 0 else self.least)
+                    for row, (alpha, side) in zip(found, wanted, strict=True)]  # fmt: skip
+        # Infinity where an impossible outcome happened, and NaN where there is nothing to bound.
+        unknown = self.impossible | np.isnan(self.ecd)
+        return [np.where(unknown, self.ecd, bound) for bound in ends] if unknown.any() else ends
+
+    def _rare(self, alpha: float) -> FloatArray:
+        """Return the Poisson bound; NaN where surprises are many, or of no size."""
+        found = np.full(len(self.n), np.nan)
+        size = self.third / self.variance
+        expected = self.variance / size / size
+        some = np.flatnonzero((self.variance > 0.0) & (self.third > 0.0) & (expected < _MANY))
+        size, expected = size[some], expected[some]
+        seen = np.maximum(self.excess[some] / size + expected, 0.0)
+        most = gamma_quantiles(alpha, seen + 1.0, upper=True)
+        found[some] = (most - expected) * size / self.weight[some]
+        return found
+
+    def method(self) -> AnyArray:
+        """Say of each key how its bounds are made, as an array of text."""
+        cases = [self.n == 0.0, self.impossible, self.error == 0.0]
+        words = ["no rows", "an impossible outcome happened", "no spread, from sums"]
+        return np.select(cases, words, "skewness-corrected t, from sums")
+
+
+def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
+    if len(n) < _SMALL:
+        return t_quantiles(alpha, np.maximum(n - 1.0, 1.0))
+    few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
+    return np.asarray(t_quantiles(alpha, np.maximum(few - 1.0, 1.0))[place])
+
+
+def undo_hall_by_key(g: FloatArray, skew: FloatArray) -> FloatArray:
+    """Undo Hall's transformation of t; see `undo_hall`."""
+    return np.where(np.abs(skew) < 1e-6, g, 3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))
+
+
+FEW = 200  # units below which each end is the wider of plain and corrected
+
+
+def undo_hall(g: float, skew: float) -> float:
+    """Undo Hall's transformation, which removes the skewness of t: ``t + k t^2/3 + k^2 t^3/27 + k/6``; see Hall (1992).
+
+    ``skew`` is the third central moment of the sum over the third power of its standard deviation.
+    """
+    if abs(skew) < 1e-6:
+        return g
+    return float(3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))
+
+
+class Spread(NamedTuple):
+    """How a mean over independent units spreads: standard error, skewness over the root of their number."""
+
+    error: float
+    skew: float
+    units: int
+
+    @classmethod
+    def of(cls, parts: FloatArray, largest: float) -> Self | None:
+        """Read it off what each unit adds to the mean, centred; None for one unit."""
+        if len(parts) < 2:
+            return None
+        scale = float(np.abs(parts).max())
+        if scale <= 1e-13 * largest:  # all differences are the same
+            return cls(0.0, 0.0, len(parts))
+        parts = parts / scale
+        square = float(np.dot(parts, parts))
+        error = scale * math.sqrt(square * len(parts) / (len(parts) - 1))
+        return cls(error, float((parts**3).sum()) / square**1.5, len(parts))
+
+    def statistic(self, value: float) -> float:
+        """Return the difference over its standard error; 0 where there is neither."""
+        return value / self.error if self.error > 0.0 else 0.0
+
+    def _straightened(self, t: float) -> float:
+        """Return Hall's transformation of t."""
+        k = self.skew
+        return t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
+
+    def p_value(self, value: float) -> float:
+        """Return the two-sided p-value of no difference."""
+        t = self.statistic(value)
+        forms = [self._straightened(t)] + ([t] if self.units < FEW else [])
+        lower = max(float(special.stdtr(self.units - 1, g)) for g in forms)
+        upper = max(float(special.stdtr(self.units - 1, -g)) for g in forms)
+        return min(1.0, 2.0 * min(lower, upper))
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        q = float(special.stdtrit(self.units - 1, 0.5 * (1.0 + level)))
+        high_t, low_t = undo_hall(q, self.skew), undo_hall(-q, self.skew)
+        if self.units < FEW:
+            high_t, low_t = max(high_t, q), min(low_t, -q)
+        return value - high_t * self.error, value - low_t * self.error
+
+
+def summary_spread(s: Summary) -> Spread | None:
+    """Return how ECD spreads, from sums; None where there is no spread, or none that a float can hold."""
+    if not math.isfinite(s.sum_excess3_weight3):
+        return None
+    mean = s.ecd_possible
+    second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean * mean * s.weight2
+    third = s.sum_excess3_weight3 - 3.0 * mean * s.sum_excess2_weight3
+    third += 3.0 * mean * mean * s.sum_excess_weight3 - mean * mean * mean * s.weight3
+    if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
+        return None
+    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)
