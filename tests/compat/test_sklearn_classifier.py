@@ -210,6 +210,8 @@ def test_few_rows_and_rare_classes(rng: np.random.Generator) -> None:
         model.fit(X, y)
     with pytest.raises(ValueError, match="at least two classes; got one class, 'no'"):
         model.fit(X[1:], y[1:])
+    with pytest.raises(ValueError, match="there must be at least one row"):
+        model.fit(X[:0], y[:0])
     X, y = twice(rng, 16)
     y[:8], y[8:] = "yes", "no"
     tiny = SafeCalibratedClassifier(LogisticRegression()).fit(X, y)
