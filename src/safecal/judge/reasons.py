@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final, get_args
 
 import numpy as np
 
@@ -17,10 +17,14 @@ from .diagnosis import Diagnosis
 from .places import Place
 from .reliability import Reliability
 
-__all__ = ["Average", "Late", "Words", "average_reason", "local_reason", "reading", "rounded", "rows_needed"]
+__all__ = [
+    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "direction", "local_reason", "reading", "rounded",
+    "rows_needed",
+]  # fmt: skip
 
 T = TypeVar("T")
 
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 _SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _NAMED = 3  # places that a reason names
 # What a temperature means, by family.
@@ -30,6 +34,17 @@ _TEMPERATURE = {
     "gaussian": "its covariances {} too small",
 }
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
+
+
+def direction(ecd: Interval) -> Direction:
+    """Say in words what the interval of an ECD means."""
+    if math.isnan(ecd.value):
+        return DIRECTIONS[0]
+    if math.isinf(ecd.value):
+        return DIRECTIONS[1]
+    if ecd.low > 0.0:
+        return DIRECTIONS[2]
+    return DIRECTIONS[3] if ecd.high < 0.0 else DIRECTIONS[4]
 
 
 class Words(NamedTuple):

@@ -18,12 +18,12 @@ from ..errors import TruthError
 from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
-from ..inference.results import SIDES, Interval, direction
+from ..inference.results import Interval
 from ..options import Limits
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
 from .places import Place, range_places, worst_first
-from .reasons import Average, Late, Words, average_reason, local_reason, rounded, rows_needed
+from .reasons import DIRECTIONS, Average, Late, Words, average_reason, direction, local_reason, rounded, rows_needed
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
 
@@ -224,7 +224,7 @@ _FIELDS: dict[str, Any] = {
     "rows_needed": _more,
     "clusters_needed": _more,
     "uninformative": documents.flag,
-    "direction": documents.choice(*SIDES),
+    "direction": documents.choice(*DIRECTIONS),
     "worst": documents.optional(documents.text),
     "n_impossible": documents.count(),
     "bias": documents.between(-1.000001, 1.000001, missing=True),
