@@ -251,11 +251,11 @@ class PointsLaw(Law):
         """Return the tails at beta = 1, the method and why."""
         listed = listed_tails(self.points, self.seen)
         if listed is not None:
-            return Tails(*listed), "exact", "the sum has few values, and all are listed"
-        expected = f"{count_text(self.expected(1.0))} surprises are expected"
+            return Tails(*listed), "exact", "the sum can take few values, and all of them are listed"
+        announced = f"the model announces {count_text(self.expected(1.0))} mistakes"
         if self.few:
-            return self.tails(1.0), "convolution", f"{expected}: the law is a lattice"
-        return self.tails(1.0), "saddlepoint", expected
+            return self.tails(1.0), "convolution", f"{announced}: the sum moves in steps, and no smooth law fits"
+        return self.tails(1.0), "saddlepoint", f"{announced}, enough for a smooth law"
 
 
 def count_text(number: float) -> str:

@@ -240,7 +240,7 @@ def _undecided(average: Average) -> str:
         return f"{average.times(how, most)}, and {t.limit:g} is allowed"
     ratio, mistakes = average.ratio, average.mistakes
     if ratio is None or mistakes is None:
-        return "there is nothing to bound"
+        return "there is nothing to judge"
     return (
         f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}; in the long run that"
         f" may be {ratio.interval.low:.3g} to {ratio.interval.high:.3g} times as many, and {ratio.limit:g} are allowed"
@@ -279,7 +279,7 @@ def reading(decision: Decision, average: Decision, side: Direction, reliability:
         start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {most})"
         ends = {
             _SAFE: "and ECD agrees: well calibrated, and safe",
-            _UNSAFE: "but ECD is not: a few confident mistakes that bins average away",
+            _UNSAFE: "but ECD is larger than that: bins average a few confident mistakes away",
             _UNDETERMINED: "and for ECD there are too few rows to tell",
         }
         if local:

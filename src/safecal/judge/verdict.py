@@ -332,10 +332,10 @@ def _hopeless(tally: Tally, far: int) -> str:
         return certain_reason(tally.n_certain, tally.n, classes, tally.decimals)
     if far:
         return (
-            f"{far} of {tally.n} log-odds are beyond a million: such a prediction never fails, it says, and no "
-            "number of rows can show that. State the largest you mean: `np.clip(logits, -40, 40)`."
+            f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
+            "number of rows can show that. Limit them to what you mean: `np.clip(logits, -40, 40)`."
         )
-    return "its predictions are all but certain, and no number of rows can show that they should be."
+    return "its predictions are almost certain, and no number of rows can show that they may be."
 
 
 def _clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:

@@ -143,7 +143,7 @@ def _shifted(history: History, direction: str) -> State:
     steps = list(_steps(False, mild=mild))
     steps[-1] = (
         "Recalibrate shift and slope on fresh rows.",
-        "A temperature does not mend a shift. A recalibrated model is a new one: watch it with a new state.",
+        "A temperature does not fix a shift. A recalibrated model is a new one: watch it with a new state.",
     )
     return State(
         "SHIFTED",
