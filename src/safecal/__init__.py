@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .judge.planning import RowsNeeded, rows_needed
     from .judge.reliability import Reliability, assess_reliability
     from .judge.verdict import Verdict
+    from .maps.front_door import recalibrate
     from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
@@ -99,6 +100,7 @@ _HOMES = {
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
     "show_versions": "_versions",
 }
@@ -156,6 +158,7 @@ __all__ = [
     "nees",
     "nll",
     "particles",
+    "recalibrate",
     "rows_needed",
     "show_versions",
 ]

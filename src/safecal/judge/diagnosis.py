@@ -10,6 +10,7 @@ import numpy as np
 from .. import documents
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
+from ..families.predictions import family_named
 from ..inference.bounds import law_of
 from ..inference.causes import PRICE, Explained, explain
 from ..inference.results import Interval
@@ -158,7 +159,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             return Diagnosis(
                 "shifted",
                 f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}.",
-                "A temperature does not fix that: fit a bias for each class and a temperature, on other rows"
+                "A temperature does not correct that: fit a bias for each class and a temperature, on other rows"
                 " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
             )
     shifted, axis = shift_gain(tally)
@@ -168,7 +169,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             "shifted",
             f"its estimates are off to one side: on axis {axis} the truth lies {tally.axes.shift[axis]:+.2g} stated"
             " standard deviations from them on average.",
-            "A larger covariance hides a bias and does not fix it: look for a wrong model, offset or unit on that"
+            "A larger covariance hides a bias and does not correct it: look for a wrong model, offset or unit on that"
             " axis.",
         )
     if tally.top is None and worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
@@ -183,7 +184,7 @@ def _gain(tally: Tally) -> float:
     law = law_of(tally)
     if law is None or not 0.0 < law.beta < math.inf:
         return 0.0 if law is None or math.isnan(law.beta) else math.inf
-    if tally.family == "gaussian":
+    if family_named(tally.family).chi_square:
         return 0.5 * tally.dimension * law.mass * (math.log(law.beta) + 1.0 / law.beta - 1.0)
     low, high = law.range
     beta = min(max(law.beta, low), high)
@@ -220,18 +221,22 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     t = temperature.value
     if math.isnan(t):
         return None
-    what = "covariances" if tally.family == "gaussian" else "logits"
-    large, small = ("small", "large") if tally.family == "gaussian" else ("large", "small")
+    words = family_named(tally.family).words
+    how = (
+        f"its temperature is about {t:.3g}"
+        if words.factor is None
+        else f"its {words.scaled} are about {words.times(t)}"
+    )
     also = "" if both is None else f" There is a shift of {both.shift:+.2g} in log-odds beside it."
     if t > 1.0:
-        much = f"its {what} are about {t:.3g} times too {large}" if math.isfinite(t) else "its confidence tells nothing"
+        much = how if math.isfinite(t) else "its confidence tells nothing"
         remedy = "Fit `safecal.SafeTemperature` on other rows."
         if math.isinf(t):
             remedy = "No temperature helps a model whose confidence tells nothing: train it again."
         return Diagnosis("too sharp", f"{much}.{also}", remedy)
     return Diagnosis(
         "too vague",
-        f"its {what} are about {1.0 / t if t else math.inf:.3g} times too {small}.{also}",
+        f"{how}.{also}",
         "`safecal.SafeTemperature`, fitted on other rows, makes it sharper, as far as that is safe.",
     )
 
@@ -247,7 +252,7 @@ def _shifted(tally: Tally, found: Explained) -> Diagnosis:
         "shifted",
         f"the event happens {often} than it says, {_percent(done)} where {_percent(said)} is predicted: a shift of"
         f" {found.shift:+.2g} in log-odds{slope}.",
-        "A temperature does not fix a shift. Fit shift and slope on other rows, for example with"
+        "A temperature does not correct a shift. Fit shift and slope on other rows, for example with"
         " `sklearn.linear_model.LogisticRegression(C=np.inf).fit(log_odds[:, None], y_true)`.",
     )
 
