@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     from .judge.planning import RowsNeeded, rows_needed
     from .judge.reliability import Reliability, assess_reliability
     from .judge.verdict import Verdict
+    from .maps.front_door import recalibrate
+    from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
-    from .recalibrate.temperature import SafeTemperature, Temperature
 
     __version__: str
 
@@ -70,14 +71,14 @@ _HOMES = {
     "Range": "inference.local",
     "Reliability": "judge.reliability",
     "RowsNeeded": "judge.planning",
-    "SafeTemperature": "recalibrate.temperature",
+    "SafeTemperature": "maps.temperature",
     "SafecalError": "errors",
     "Scored": "_sums.scored",
     "SideBySide": "judge.comparison",
     "Summary": "_sums.summary",
     "Table": "_sums.table",
     "Tally": "_sums.tally",
-    "Temperature": "recalibrate.temperature",
+    "Temperature": "maps.temperature",
     "TestResult": "inference.results",
     "TooSmall": "judge.groups",
     "Verdict": "judge.verdict",
@@ -99,11 +100,12 @@ _HOMES = {
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
     "show_versions": "_versions",
 }
 
-_MODULES = ("compat", "engines", "errors", "monitor", "paper", "plot", "report", "testing")
+_MODULES = ("compat", "engines", "errors", "maps", "monitor", "paper", "plot", "report", "testing")
 
 __all__ = [
     "Baseline",
@@ -156,6 +158,7 @@ __all__ = [
     "nees",
     "nll",
     "particles",
+    "recalibrate",
     "rows_needed",
     "show_versions",
 ]

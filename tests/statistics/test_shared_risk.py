@@ -8,6 +8,7 @@ from scipy import special
 from safecal import SafeTemperature
 from safecal.monitor import Monitor
 
+pytestmark = [pytest.mark.proof, pytest.mark.no_cover]
 ALPHA = 0.05
 
 
@@ -24,7 +25,6 @@ def _alarms(monitors: tuple[Monitor, ...], rng: np.random.Generator, n: int = 30
     return found
 
 
-@pytest.mark.proof
 def test_shards_and_what_they_are_merged_into_keep_alpha() -> None:
     repeats = 400
     rng = np.random.default_rng(1)
@@ -37,12 +37,11 @@ def test_shards_and_what_they_are_merged_into_keep_alpha() -> None:
 def _over_confident_group(shared: bool, rng: np.random.Generator, groups: int = 10, n: int = 100) -> bool:
     z = rng.normal(0.0, 2.0, groups * n)
     y = rng.random(groups * n) < special.expit(z)
-    fitted = SafeTemperature(ALPHA, shared=shared).fit(y, logits=2.0 * z, groups=np.arange(groups * n) % groups)
+    fitted = SafeTemperature(ALPHA, shared=shared).fit(y, logits=2.0 * z, by=np.arange(groups * n) % groups)
     assert fitted.groups_ is not None
     return any(group.temperature < 2.0 for group in fitted.groups_.values())  # sharper than the truth
 
 
-@pytest.mark.proof
 def test_of_ten_groups_that_share_alpha_none_is_over_confident() -> None:
     repeats = 30
     rng = np.random.default_rng(2)

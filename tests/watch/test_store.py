@@ -16,7 +16,7 @@ import pytest
 
 from safecal.errors import FileError
 from safecal.monitor import Monitor
-from safecal.watch.stores.sqlite import APPLICATION, SqliteStore
+from safecal.watch.sqlite import APPLICATION, SqliteStore
 
 from .store_laws import LAWS, SETTINGS, exchange, taken
 
@@ -107,6 +107,9 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(case: str, tmp_pat
         ("safecal_points", "document", b"{}"),
         ("safecal_alarms", "document", 1.5),
         ("safecal_batches", "digest", b"\x00"),
+        ("safecal_batches", "batch", b"a"),
+        ("safecal_batches", "model", b"model"),
+        ("safecal_asides", "place", b"row 0"),
         ("safecal_asides", "reason", b"\xff"),
     ],
 )
@@ -189,7 +192,7 @@ def test_a_full_disk_keeps_what_was_acknowledged(tmp_path: Path) -> None:
 AS_NOBODY = """
 import os, sys
 from safecal.errors import FileError
-from safecal.watch.stores.sqlite import SqliteStore
+from safecal.watch.sqlite import SqliteStore
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

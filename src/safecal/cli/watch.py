@@ -8,30 +8,32 @@ import shlex
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from ..errors import FileError, LockedError, OptionError
 from ..files import write_atomically
 from ..monitor import Monitor
 from ..options import Limits
 from ..visible import visible
-from ..watch.arrivals import KINDS, Arrival, Folder
-from ..watch.history import History
-from ..watch.lines import PREFIX, Cutter
-from ..watch.notifier import Notifier, channels
-from ..watch.status import power_of_ten, status_text
-from ..watch.store import Store, Taken
-from ..watch.stores import open_store, store_files
-from ..watch.waiting import Pipe, StopNow, Stopping
-from ..watch.watcher import Watcher
+from ..watch.batches import KINDS, Arrival, Folder, Watcher
+from ..watch.channels import channels
+from ..watch.history import History, Taken
+from ..watch.notifier import Notifier
+from ..watch.sqlite import open_store, store_files
+from ..watch.standard_input import PREFIX, Cutter, Pipe
+from ..watch.standing import power_of_ten, status_text
+from ..watch.store import Store
 from .outputs import ReadFolder, check_outputs
 from .watch_reading import BatchContent
 
 __all__ = ["ALARM", "ASIDE", "Session", "run", "say", "write_page"]
+
+T = TypeVar("T")
 
 _FILE = "safecal-watch.sqlite"
 _SETTINGS = (
@@ -66,9 +68,9 @@ def _acknowledge(options: argparse.Namespace) -> int:
         with open_store(address, model=options.name, settings={}, patience=options.patience) as store:
             store.grant()
     except LockedError:
-        print(f"asked the watcher that is at work to look for the next change in {who}.")
+        print(f"asked the running watcher to look for the next change in {who}.")
         return 0
-    print(f"the next change in {who} is looked for from here on.")
+    print(f"from now on, the watcher looks for the next change in {who}.")
     return 0
 
 
@@ -126,10 +128,12 @@ def _check(options: argparse.Namespace, address: str) -> None:
     if options.what != "-":
         if not Path(options.what).is_dir():
             raise FileError(
-                f"{options.what} is no folder.\n\nHint: name a folder of files, `-` for standard input, or `status`."
+                f"{options.what} is not a folder.\n\nHint: name a folder of files, `-` for standard input, or `status`."
             )
         if used:
-            raise OptionError(f"`--{used[0].replace('_', '-')}` is for standard input; in a folder a file is a batch.")
+            raise OptionError(
+                f"`--{used[0].replace('_', '-')}` is for standard input; in a folder, each file is a batch."
+            )
     elif sys.stdin is not None and sys.stdin.isatty():
         raise FileError(
             "standard input is a terminal.\n\nHint: pipe rows into it: `tail -F log.jsonl | safecal watch -`."
@@ -173,6 +177,56 @@ def write_page(store: Store, path: str) -> None:
     write_atomically(path, history_page(store.history()))
 
 
+class StopNow(BaseException):
+    """Raised only while nothing is at work."""
+
+
+@final
+class Stopping:
+    """Listens to SIGTERM and SIGINT.
+
+    While a batch is at work a signal only leaves a note, ``asked``; while we wait it ends the waiting with `StopNow`.
+    """
+
+    def __init__(self) -> None:
+        self.asked: int | None = None
+        self._idle = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen as long as the context lives; then restore what was there."""
+        before = {}
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                before[number] = signal.signal(number, self._heard)
+            except ValueError:  # not in the main thread: whoever started us sees to signals
+                break
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _heard(self, number: int, _: Any) -> None:
+        self.asked = number
+        if self._idle:
+            raise StopNow
+
+    def wait(self, action: Callable[[], T]) -> T:
+        """Do something that may take long, and may be broken off."""
+        self._idle = True
+        try:
+            if self.asked is not None:
+                raise StopNow
+            return action()
+        finally:
+            self._idle = False
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, or stop."""
+        self.wait(lambda: time.sleep(seconds))
+
+
 @final
 @dataclass(slots=True)
 class Session:
@@ -205,7 +259,7 @@ class Session:
             write_page(self.store, self.options.report)
         undelivered = self._flush()
         if self.stopping.asked is not None:
-            say("asked to stop; every batch that was told of is kept.")
+            say("asked to stop; every batch that was printed is stored.")
             return 0 if self.stopping.asked == signal.SIGTERM else 128 + self.stopping.asked
         return self._status(left, undelivered)
 
@@ -239,7 +293,7 @@ class Session:
                 break
             self._rest(self.options.poll)
         for name in folder.waiting:
-            say(f"left: {name}; it was still being written.")
+            say(f"not taken: {name}; it is still being written.")
         return len(folder.waiting)
 
     def _stream(self) -> int:
@@ -258,7 +312,7 @@ class Session:
                 self._page()
         finally:
             if cutter.held:
-                say(f"{cutter.held} rows were read and not counted; send them again.")
+                say(f"{cutter.held} rows were read but not counted; send them again.")
         return 0
 
     def _rest(self, seconds: float) -> None:

@@ -15,10 +15,9 @@ from ..errors import FileError, FormError, InputError, MissingExtraError, Missin
 from ..inputs.columns import SHELL, Columns, about_columns
 from ..inputs.reader import Batch, Reader, Rows
 from ..inputs.sources import BATCH, Source, open_source
-from ..watch.arrivals import Arrival
-from ..watch.lines import records
-from ..watch.store import Aside
-from ..watch.watcher import Part
+from ..watch.batches import Arrival, Part
+from ..watch.history import Aside
+from ..watch.standard_input import records
 from .table import chosen_columns
 
 __all__ = ["MOST_BAD", "BatchContent"]

@@ -1,8 +1,8 @@
 """Gaussian states: a mean with a standard deviation, or with a covariance matrix."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, final
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
-from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
+from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
+from .predictions import Predictions
 
 __all__ = ["gaussian"]
 
@@ -38,6 +39,15 @@ class Gaussian(Predictions):
     """Checked Gaussian state estimates."""
 
     family: ClassVar[str] = "gaussian"
+    words: ClassVar[FamilyWords] = FamilyWords(
+        kind="states",
+        scaled="covariances",
+        sense="small",
+        right="the covariance that it states",
+        call="safecal.gaussian(x_true, mean, cov=cov).evaluate({})",
+        tempered="call `apply_states`.",
+    )
+    chi_square: ClassVar[bool] = True
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     x_true: AnyArray
@@ -52,6 +62,30 @@ class Gaussian(Predictions):
     @property
     def n(self) -> int:
         return len(self.x_true)
+
+    @property
+    def what_happened(self) -> AnyArray:
+        return self.x_true
+
+    @property
+    def _spread_by_row(self) -> bool:
+        if self.form in ("cov", "chol", "precision"):
+            return self.spread.ndim == 3
+        return self.spread.shape == self.x_true.shape
+
+    def take(self, index: IndexArray) -> Self:
+        spread = self.spread[index] if self._spread_by_row else self.spread
+        return replace(self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None)
+
+    @classmethod
+    def _joined(cls, parts: Sequence[Self]) -> Self | None:
+        forms = {(part.x_true.shape[1:], part.form, part.angles, part.method) for part in parts}
+        if len(forms) > 1 or not all(part._spread_by_row for part in parts):
+            return None
+        x_true, mean, spread = (
+            np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
+        )
+        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None)
 
     @property
     def dimension(self) -> int:
@@ -71,10 +105,25 @@ class Gaussian(Predictions):
         with np.errstate(over="ignore"):  # an error beyond every float has density 0, and is counted as impossible
             return self._nees(rows)
 
+    def errors(self, rows: Rows) -> FloatArray:
+        """Return the true states less the means, (n, d); those of angles are wrapped."""
+        return kernel.wrap((block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, self.dimension), self.angles)
+
+    def precisions(self, rows: Rows) -> FloatArray:
+        """Return the inverses of the covariances, (n, d, d) or (1, d, d)."""
+        if self.form in ("std", "var"):
+            deviation = np.atleast_2d(self._deviations(rows)) * np.ones(self.dimension)
+            return np.asarray(np.eye(self.dimension) / np.square(deviation)[:, None, :])
+        matrices = _mirrored(self.spread if self.shared is not None else block(self.spread, rows))
+        if self.form == "chol":
+            lower = np.tril(self.spread if self.shared is not None else block(self.spread, rows))
+            matrices = lower @ np.swapaxes(lower, -1, -2)
+        whole = matrices if self.form == "precision" else np.linalg.inv(matrices)
+        return np.asarray(whole if whole.ndim == 3 else whole[None])
+
     def _nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         d = self.dimension
-        residual = (block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d)
-        residual = kernel.wrap(residual, self.angles)
+        residual = self.errors(rows)
         if self.form in ("std", "var"):
             per_row = self.spread.shape == self.x_true.shape
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
@@ -89,10 +138,8 @@ class Gaussian(Predictions):
         return kernel.nees_from_factor(residual, factor)
 
     def axis_errors(self, rows: Rows) -> FloatArray:
-        d = self.dimension
         with np.errstate(over="ignore"):
-            residual = kernel.wrap((block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d), self.angles)
-            return np.asarray(residual / self._deviations(rows))
+            return np.asarray(self.errors(rows) / self._deviations(rows))
 
     def _deviations(self, rows: Rows) -> FloatArray:
         """Return the standard deviation of each axis, the others integrated out: (d,) or (n, d)."""

@@ -34,7 +34,7 @@ _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
 _FARTHEST = 1e4  # log-odds
 _EXACT = 1e-10  # what the last step of Newton's method may gain: the next would gain its square
 _ROUNDING = 1e-13  # of the information on a slope: what is left of it where all predictions are alike
-_NONE = "none: no shift and slope fit best"
+_NONE = "none: no best shift and slope exist"
 _LONG = 1e-4  # of what is fitted: a last step that is longer
 
 
@@ -234,10 +234,10 @@ class LogisticRows(NamedTuple):
         value = first * shift + second * (slope - 1.0) - lost
         return _Here(value, (first - u, second - v), (a, b, c))
 
-    def best(self, start: tuple[float, float], free: tuple[bool, bool]) -> _Fit:
+    def best(self, start: tuple[float, float], free: tuple[bool, bool], here: _Here | None = None) -> _Fit:
         """Maximise the likelihood over what is free, by Newton's method; steps are halved while it falls."""
         shift, slope = start
-        here = self.at(shift, slope)
+        here = self.at(shift, slope) if here is None else here
         for _ in range(_STEPS):
             step = here.step(free)
             if step is None:
@@ -308,7 +308,7 @@ class LogisticRows(NamedTuple):
         if not fit.exists:
             return Interval(math.nan, -math.inf, math.inf, level, _NONE)
         if dependent is None:
-            return Interval(value, -math.inf, math.inf, level, "none: no sums by cluster and range are at hand")
+            return Interval(value, -math.inf, math.inf, level, "none: the sums by cluster and range are missing")
         kept = np.flatnonzero(free)
         along = np.zeros(2)
         a, b, c = self.at(fit.shift, fit.slope).information

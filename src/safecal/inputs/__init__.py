@@ -5,4 +5,5 @@
 ``arrow``       frames of any library as streams of Arrow tables
 ``reader``      columns become checked batches; what no batch can see alone is checked across them
 ``sources``     files and standard input; ``text_files`` reads CSV and JSON Lines without Polars
+``estimators``  fitted classifiers of scikit-learn's kind
 """

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
-
-import numpy as np
 
 from .._checks.columns import spelled
 from .._checks.message import fail, show
 from .._types import AnyArray, ArrayLike, Labels
-from ..errors import LabelError, MissingExtraError, OptionError, ShapeError
+from ..errors import MissingExtraError, OptionError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
 from ..html import numbers
 from ..html.markup import shortened
+from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import EvaluateOptions
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AFTER",
     "BEFORE",
-    "Display",
-    "Look",
     "NEUTRAL",
     "OVER",
     "UNDER",
+    "Display",
+    "Look",
     "axes_on",
     "blank_figure",
     "checked",
@@ -345,31 +345,60 @@ class Display(ABC):
         y_prob, labels = estimated(estimator, X, pos_label)
         return cls.from_predictions(y, y_prob, clip=clip, ax=ax, name=name, **labels, **options)
 
+    @classmethod
+    @spelled(EvaluateOptions)
+    def from_cv_results(
+        cls,
+        cv_results: Mapping[str, Any],
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pos_label: Any = None,
+        clip: float | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **options: Unpack[EvaluateOptions],
+    ) -> Self:
+        """Evaluate a cross-validation of scikit-learn, and draw: every row by the model that was not fitted to it.
+
+        The held-out rows of all folds are drawn together. Where folds are repeated, the predictions for one row form a
+        cluster. Rows of a class that the model of their fold was not fitted to are left out, with a warning.
+
+        Parameters
+        ----------
+        cv_results : dict
+            What ``cross_validate(model, X, y, return_estimator=True, return_indices=True)`` returned.
+        X : array-like
+            The rows that were cross-validated.
+        y : array-like of shape (n,)
+            What happened.
+        pos_label : object, optional
+            The positive one of two classes; by default the last of ``classes_``.
+        clip : float, optional
+            Move probabilities into ``[clip, 1 - clip]``; off by default.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
+        **options
+            The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on; columns
+            for the rows of ``X``.
+
+        Returns
+        -------
+        Display
+            The display, drawn.
+        """
+        found = Estimated.of_folds(cv_results, X, y).evaluate(pos_label, clip, options)
+        return cls.from_evaluation(found, ax=ax, name=name)
+
 
 def estimated(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[AnyArray, dict[str, Any]]:
     """Return the probabilities of an estimator, and the labels that they belong to."""
-    predict = getattr(estimator, "predict_proba", None)
-    hint = "pass its probabilities to `from_predictions`."
-    if not callable(predict):
-        got = f"a {type(estimator).__name__}"
-        raise fail(OptionError, "estimator", "must have a method `predict_proba`", got=got, hint=hint)
-    classes = getattr(estimator, "classes_", None)
-    if classes is None or np.ndim(classes) != 1:
-        got = "no `classes_`" if classes is None else "several outputs"
-        raise fail(OptionError, "estimator", "must be fitted, for one output with `classes_`", got=got, hint=hint)
-    names = np.asarray(classes).tolist()
-    y_prob = np.asarray(predict(X))
-    if y_prob.ndim != 2 or y_prob.shape[1] != len(names) or len(names) < 2:
-        got = f"shape {y_prob.shape} for {len(names)} of `classes_`"
-        raise fail(ShapeError, "estimator", "must predict a column for each of two or more classes", got=got, hint=hint)
+    y_prob, names = probabilities_of(estimator, X)
     if len(names) > 2:
         if pos_label is not None:
-            raise fail(
-                OptionError, "pos_label", "is for two classes", got=f"{len(names)} classes", hint="leave it out."
-            )
+            raise several_classes(len(names))
         return y_prob, {"labels": names}
-    positive = names[1] if pos_label is None else pos_label
-    if positive not in names:
-        got = f"{show(positive)}, and `classes_` {show(names)}"
-        raise fail(LabelError, "pos_label", "must be one of the classes of the estimator", got=got)
-    return y_prob[:, names.index(positive)], {"pos_label": positive}
+    column = positive_column(names, pos_label)
+    return y_prob[:, column], {"pos_label": names[column]}
