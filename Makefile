@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench bench-gpu validate pictures wheel clean
+.PHONY: help demo test test-all test-oldest lint docs bench bench-gpu validate pictures wheel extras clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -81,6 +81,9 @@ wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside
 	$(PYTHON) -m venv --clear $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
 	$(VENV)-wheel/bin/python -I tools/check_wheel.py dist/*.whl dist/*.tar.gz
+
+extras: ## each extra alone in a fresh environment does its job; those that are large by name: make extras EXTRAS="spark torch"
+	$(PYTHON) tools/try_extras.py $(EXTRAS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(VENV)-bench $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info

@@ -42,13 +42,18 @@ JOBS = {
     "assert evaluate_frame(frame, y_true='y', y_prob='p', max_rows=0).n == 500",
     "sklearn": "from sklearn.dummy import DummyClassifier; from safecal.compat.sklearn import neg_nll\n"
     "assert -0.7 < neg_nll(DummyClassifier().fit(p[:, None], y), p[:, None], y) < -0.6",
-    "stonesoup": "import safecal.compat.stonesoup",
+    "stonesoup": "from stonesoup.plugins.safecal import ECDMetric; ECDMetric(generator_name='ECD')",
     "torch": "import torch; from safecal.engines import torch as engine\n"
     "assert engine.binary_summary(torch.tensor(y), torch.tensor(p)).n == 500",
     "torchmetrics": "import torch; from safecal.compat.torchmetrics import BinaryECD\n"
     "m = BinaryECD(); m.update(torch.tensor(p), torch.tensor(y)); m.compute()",
-    "mlflow": "import safecal.compat.mlflow",
-    "opentelemetry": "import safecal.compat.opentelemetry",
+    "mlflow": "import os; os.environ |= {'MLFLOW_ALLOW_FILE_STORE': 'true', 'MLFLOW_DISABLE_TELEMETRY': 'true'}\n"
+    "import mlflow; from safecal.compat.mlflow import log_evaluation\n"
+    "mlflow.set_tracking_uri('file:runs')\n"
+    "run = mlflow.get_run(log_evaluation(safecal.evaluate(y, p)))\n"
+    "assert run.data.metrics['safecal/n'] == 500",
+    "opentelemetry": "from safecal.compat.opentelemetry import observe; from safecal.monitor import Monitor\n"
+    "observe(Monitor())",
     "postgresql": "import psycopg, safecal.watch.postgresql",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
