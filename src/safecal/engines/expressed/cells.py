@@ -12,11 +12,11 @@ import numpy as np
 
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import COARSE_SPREADS, HAIR, LOWEST, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
-from ..._optional import narwhals
 from ..._sums.bins import Bins
 from ..._sums.histogram import CELLS
 from ..._types import AnyArray
 from .formulas import as_number
+from .language import language
 
 __all__ = ["MOMENTS", "TOLD", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "coarse_odds", "coarse_spread",
            "histogram_cell", "odds_cell", "outside", "spread_cell", "told_by_key", "weighted_cell",
@@ -36,7 +36,7 @@ COLUMN = {"probability": "predicted", "confidence": "confidence", "entropy": "en
 
 def binned_value(bin_on: str, most: float, bins: Bins) -> Any:
     """Return the value that rows are binned on; rounding may not carry it over its own bound."""
-    nw = narwhals()
+    nw = language()
     value = nw.col(COLUMN[bin_on])
     if bin_on == "entropy" and math.isfinite(most):
         value = nw.when(value > most).then(nw.lit(most)).otherwise(value)
@@ -50,7 +50,7 @@ def binned_value(bin_on: str, most: float, bins: Bins) -> Any:
 
 def outside(value: Any, bins: Bins) -> Any:
     """Return 1 for values that no bin holds, else 0."""
-    nw = narwhals()
+    nw = language()
     beyond = (value < bins.edges[0]) | (value > bins.edges[-1])
     return nw.when(beyond).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
@@ -60,13 +60,13 @@ def bin_number(value: Any, bins: Bins) -> Any:
     return _searched(value, bins.edges[:-1])
 
 
-def _searched(value: Any, starts: Sequence[float]) -> Any:
-    """Number the last of some starts that a value is not below."""
-    nw = narwhals()
+def _searched(value: Any, starts: Sequence[float], found: Sequence[float] | None = None) -> Any:
+    """Number the last of some starts that a value is not below, or return what was to be ``found`` there."""
+    nw = language()
 
     def search(first: int, last: int) -> Any:
         if first == last:
-            return nw.lit(float(first))
+            return nw.lit(float(first if found is None else found[first]))
         middle = (first + last + 1) // 2
         below = value < starts[middle]
         return nw.when(below).then(search(first, middle - 1)).otherwise(search(middle, last))
@@ -77,7 +77,7 @@ def _searched(value: Any, starts: Sequence[float]) -> Any:
 def _place(frame: Any, name: str, per_octave: int, hair: float = 0.0) -> Any:
     """Take positive numbers apart: ``power``, the largest power of two not above one; ``octave``, its exponent; and
     ``step``, the part of the octave in which it lies. Each begins a ``hair`` earlier."""
-    nw = narwhals()
+    nw = language()
     value = nw.col(name)
     frame = frame.with_columns(octave=(value.log() * (1.0 / math.log(2.0))).floor().cast(nw.Float64))
     # A logarithm next to a whole number may miss it: powers of two are exact, and so are quotients with them.
@@ -103,7 +103,7 @@ def _place(frame: Any, name: str, per_octave: int, hair: float = 0.0) -> Any:
 
 def histogram_cell(frame: Any) -> Any:
     """Add ``cell``, the number of the histogram's cell of ``excess``."""
-    nw = narwhals()
+    nw = language()
     size, least, octaves = nw.col("excess").abs(), 2.0**-20, _SIDE // 8
     most = (2.0 - 2.0**-3) * 2.0 ** (octaves - 21)  # the last cell; whatever is beyond counts to it
     frame = _place(frame.with_columns(size=size.clip(least, most)), "size", 8)
@@ -114,28 +114,41 @@ def histogram_cell(frame: Any) -> Any:
 
 def spread_cell(frame: Any) -> Any:
     """Put the cell of the spread, as `Ordered` has it, beside that of the histogram, in one number."""
-    return frame.with_columns(cell=narwhals().col("cell") * float(SPREADS) + _spread())
+    return frame.with_columns(cell=language().col("cell") * float(SPREADS) + _spread())
 
 
 def _spread() -> Any:
-    nw = narwhals()
+    nw = language()
     place = ((nw.col("entropy") - SPREAD_START) * SPREAD_STEPS + HAIR).floor().cast(nw.Float64) + SPREADS // 2
     return place.clip(0.0, SPREADS - 1.0)
 
 
 def coarse_spread(frame: Any) -> Any:
     """Add ``coarse``, the number of the coarse cell of the spread."""
-    return frame.with_columns(coarse=(_spread() / float(COARSE_SPREADS)).floor().cast(narwhals().Int64))
+    return frame.with_columns(coarse=(_spread() / float(COARSE_SPREADS)).floor().cast(language().Int64))
 
 
 def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
-    """Add ``cell``, of the log-odds, with its ``corner`` and ``middle``; ``last`` is the one that has no end."""
-    nw = narwhals()
+    """Add ``cell``, of the log-odds, with its ``corner`` and ``middle``; ``last`` is the one that has no end.
+
+    Each octave begins a ``hair`` earlier. It is searched for: a logarithm and a power cost an engine much more.
+    """
+    nw = language()
     first, end = (edge * (1.0 - 0.5 * hair) for edge in (_FIRST, _LAST))
-    frame = _place(frame.with_columns(bounded=nw.col("odds").clip(first, _LAST)), "bounded", per_octave, hair)
-    power, step, part = nw.col("power"), nw.col("step"), 1.0 / per_octave
-    below, last = nw.col("odds") < first, nw.col("odds") >= end
-    number = 1.0 + (nw.col("octave") - math.log2(_FIRST)) * float(per_octave) + step
+    odds = nw.col("odds")
+    frame = frame.with_columns(bounded=odds.clip(first, _LAST))
+    octaves = range(int(math.log2(_FIRST)), int(math.log2(_LAST)) + 1)
+    starts = [2.0**k * (1.0 - 0.5 * hair) for k in octaves]
+    bounded = nw.col("bounded")
+    frame = frame.with_columns(
+        octave=_searched(bounded, starts), power=_searched(bounded, starts, [2.0**k for k in octaves])
+    )
+    power, part = nw.col("power"), 1.0 / per_octave
+    digits = bounded / power + (hair - 1.0)
+    frame = frame.with_columns(step=(digits * float(per_octave)).floor().cast(nw.Float64))
+    step = nw.col("step")
+    below, last = odds < first, odds >= end
+    number = 1.0 + nw.col("octave") * float(per_octave) + step
     middle = nw.when(last).then(nw.lit(_LAST)).otherwise(power * (1.0 + (step + 0.5) * part))
     return frame.with_columns(
         cell=nw.when(below).then(nw.lit(0.0)).otherwise(number),
@@ -147,7 +160,7 @@ def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
 
 def _sides(cell: Any) -> Any:
     """Number a cell by what happened and by the side of one half."""
-    nw = narwhals()
+    nw = language()
     wrong = nw.when(nw.col("agree")).then(nw.lit(0.0)).otherwise(nw.lit(1.0))
     positive = nw.when(nw.col("likely")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
     return cell * 4.0 + wrong * 2.0 + positive
@@ -155,7 +168,7 @@ def _sides(cell: Any) -> Any:
 
 def with_state(key: Any) -> Any:
     """Put into a key whether a row is possible as it is, certain, or bad: what is counted need not be summed."""
-    nw = narwhals()
+    nw = language()
     state = nw.when(nw.col("certain")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
     return key * float(_STATES) + nw.when(nw.col("bad") == 1.0).then(nw.lit(2.0)).otherwise(state)
 
@@ -180,7 +193,7 @@ def told_by_key(table: dict[str, AnyArray], weighted: bool) -> dict[str, AnyArra
 
 def odds_cell(frame: Any) -> tuple[Any, int]:
     """Add ``cell`` and its ``MOMENTS`` as `Cells` has them, and return how many cells there are."""
-    nw = narwhals()
+    nw = language()
     frame = _odds(frame, 16, _HAIR).with_columns(inside=as_number(~nw.col("certain")))
     frame = frame.with_columns(cell=_sides(nw.col("cell")), d1=nw.col("inside") * (nw.col("odds") - nw.col("middle")))
     d = nw.when(nw.col("last")).then(nw.lit(0.0)).otherwise(nw.col("d1"))
@@ -189,7 +202,7 @@ def odds_cell(frame: Any) -> tuple[Any, int]:
 
 def weighted_cell(frame: Any) -> tuple[Any, int]:
     """Add ``cell`` and its ``WEIGHTED_MOMENTS`` as `WeightedCells` has them, and return how many cells there are."""
-    nw = narwhals()
+    nw = language()
     heavy = nw.col("weight") > 0.0
     frame = _odds(frame, 8)
     frame = frame.with_columns(
@@ -214,7 +227,7 @@ def coarse_odds(frame: Any, weighted: bool) -> Any:
 
     Rows that are in no cell are left out: certain ones, and those without weight.
     """
-    nw = narwhals()
+    nw = language()
     frame = frame.filter(~nw.col("certain") & (nw.col("weight") > 0.0) if weighted else ~nw.col("certain"))
     # With weights, cells are twice as wide.
     frame, starts = (_odds(frame, 8), (STARTS + 1) // 2) if weighted else (_odds(frame, 16, _HAIR), STARTS)

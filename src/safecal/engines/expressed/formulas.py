@@ -14,11 +14,11 @@ import numpy as np
 from ..._checks.message import fail
 from ..._kernels.gaussian import LOG_2PI
 from ..._kernels.spectrum import NODES
-from ..._optional import narwhals
 from ..._sums import tally
 from ..._sums.clusters import BASE, NEAR, RARE
 from ..._types import AnyArray, FloatArray
 from ...errors import ShapeError
+from .language import language
 
 __all__ = [
     "arrays",
@@ -44,7 +44,7 @@ ALL_ROWS = ("predicted", "observed", "confidence", "correct", "brier")
 
 def log1p(x: Any, u: Any) -> Any:
     """Return ``log(1 + x)`` where ``u = 1 + x``, to the last digit or two also where x is small."""
-    nw = narwhals()
+    nw = language()
     return u.log() + nw.when(x < 1.0).then(x - (u - 1.0)).otherwise(nw.lit(0.0))  # what rounding took from u
 
 
@@ -53,13 +53,13 @@ def one_minus_exp(x: Any, t: Any, log_t: Any) -> Any:
 
     ``log_t`` is ``log(t)``; it matters above one half only.
     """
-    nw = narwhals()
+    nw = language()
     return 1.0 - t + nw.when(t > 0.5).then(t * (x + log_t)).otherwise(nw.lit(0.0))
 
 
 def _odds_from_probability(frame: Any) -> Any:
     """Add the smaller probability, the larger one, their difference, the log-odds and ``-log`` of the larger one."""
-    nw = narwhals()
+    nw = language()
     p = nw.col("value")
     frame = frame.with_columns(
         predicted=p,
@@ -75,7 +75,7 @@ def _odds_from_probability(frame: Any) -> Any:
 
 
 def _log_odds(frame: Any) -> Any:
-    nw = narwhals()
+    nw = language()
     m, ratio = nw.col("m_small"), nw.col("ratio")
     tiny = (m < _TINY) & (m > 0.0)
     frame = frame.with_columns(
@@ -92,7 +92,7 @@ def _log_odds(frame: Any) -> Any:
 
 def _odds_from_logit(frame: Any) -> Any:
     """Add the same columns from log-odds, infinite ones included."""
-    nw = narwhals()
+    nw = language()
     z = nw.col("value")
     frame = frame.with_columns(certain=z.abs() == float("inf"), likely=z > 0.0)
     certain = nw.col("certain")
@@ -112,7 +112,7 @@ def _odds_from_logit(frame: Any) -> Any:
 
 def binary_rows(frame: Any, form: str, clip: float | None) -> Any:
     """Score predictions of two outcomes: ``value`` and ``happened`` become the columns of a scored row."""
-    nw = narwhals()
+    nw = language()
     if clip is not None:
         frame = frame.with_columns(value=nw.col("value").clip(clip, 1.0 - clip))
     frame = _odds_from_probability(frame) if form == "y_prob" else _odds_from_logit(frame)
@@ -136,7 +136,7 @@ def binary_rows(frame: Any, form: str, clip: float | None) -> Any:
 
 def gaussian_rows(frame: Any, form: str) -> Any:
     """Score scalar Gaussians: ``outcome``, ``value`` (the mean) and ``spread`` become the columns of a scored row."""
-    nw = narwhals()
+    nw = language()
     spread = nw.col("spread")
     frame = frame.with_columns(deviation=spread if form == "std" else spread.sqrt())
     frame = frame.with_columns(white=(nw.col("outcome") - nw.col("value")).abs() / nw.col("deviation"))
@@ -155,13 +155,13 @@ def gaussian_rows(frame: Any, form: str) -> Any:
 
 def as_number(condition: Any) -> Any:
     """Return 1 where a condition holds, else 0."""
-    nw = narwhals()
+    nw = language()
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
 
 def information(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
     """Add a column for each sum of a Summary, and return their names; impossible rows give 0 in nats."""
-    nw = narwhals()
+    nw = language()
     possible = nw.when(nw.col("impossible")).then(nw.lit(0.0)).otherwise(nw.lit(1.0))
     frame = frame.with_columns(possible=possible)
     w = nw.col("possible") * nw.col("weight") if weighted else nw.col("possible")
@@ -206,7 +206,7 @@ _FAR = (0, 2)  # the betas of `NEAR` other than 1
 
 def _based(frame: Any, weighted: bool, classes: bool) -> Any:
     """Add the columns of `BASE` but the number of rows, which every query counts; mistakes of states are 0."""
-    nw = narwhals()
+    nw = language()
     one = nw.lit(1.0)
     w = nw.col("weight") if weighted else one
     frame = frame.with_columns(root=nw.col("varentropy").sqrt(), c_weight=w)
@@ -225,7 +225,7 @@ def _based(frame: Any, weighted: bool, classes: bool) -> Any:
 
 def pair_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
     """Add the columns of `PAIRS` but the number of rows, and return their names."""
-    nw = narwhals()
+    nw = language()
     frame = _based(frame, weighted, classes)
     wd = nw.col("c_deviation")
     if classes:
@@ -242,7 +242,7 @@ def cluster_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, lis
 
     The surprise expected of two outcomes is ``L / (1 + exp(beta L))``, that of scalar Gaussians ``1 / (2 beta)``.
     """
-    nw = narwhals()
+    nw = language()
     frame = _based(frame, weighted, classes)
     w, odds = nw.col("w1"), nw.col("odds")
     if classes:
@@ -284,12 +284,12 @@ def node_query(rows: Any, keys: list[str], weighted: bool) -> Any:
     """
     names = [*_SUMS, *((*_WEIGHTED, _MISTAKES) if weighted else ())]
     parts = [_at_node(rows, keys, weighted, k) for k in range(len(NODES))]
-    return sums_by(narwhals().concat(parts, how="vertical"), [*keys, "node"], names)
+    return sums_by(language().concat(parts, how="vertical"), [*keys, "node"], names)
 
 
 def _at_node(rows: Any, keys: list[str], weighted: bool, k: int) -> Any:
     """Add the columns of one node; certain and impossible rows give 0."""
-    nw = narwhals()
+    nw = language()
     zero, odds, w = nw.lit(0.0), nw.col("odds"), nw.col("w1")
     frame = rows.select(*keys, "odds", "w1", "certain", *(("weight", "correct") if weighted else ()))
     t = nw.when(nw.col("certain")).then(zero).otherwise((odds * (0.0 - NODES[k])).exp())
@@ -325,7 +325,7 @@ def node_sums_of(found: Any, codes: Any, size: int, weighted: bool) -> FloatArra
 
 def sums_by(rows: Any, keys: list[str], names: list[str]) -> Any:
     """Return the lazy query that counts rows, as ``n``, and sums columns by key."""
-    nw = narwhals()
+    nw = language()
     chosen = rows.select(*keys, *names)
     return chosen.group_by(*keys).agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
 

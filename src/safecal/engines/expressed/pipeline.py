@@ -37,6 +37,7 @@ from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
 from ...inputs.columns import Columns
 from ...inputs.values import keys as keys_of
+from ...inputs.values import library
 from ...judge.evaluation import Evaluation
 from ...options import Limits
 from ..batches import GRID_CELLS, Grid
@@ -54,6 +55,7 @@ from .formulas import (
     pair_columns,
     sums_by,
 )
+from .language import SqlFrame, in_sql, language
 from .validity import Flagged, flag
 
 __all__ = ["Expressed", "express"]
@@ -85,12 +87,17 @@ class Expressed:
         self, bins: int | Bins | Literal["auto"] | None, bin_on: BinOn | None, strategy: Strategy, limits: Limits
     ) -> Evaluation:
         """Evaluate the rows; the options are those of `evaluate`."""
-        if self.flagged.naming is not None:
-            self.flagged.refuse(self.n)
+        with in_sql(self.rows):
+            if self.flagged.naming is not None:
+                self.flagged.refuse(self.n)
         return Evaluation.of(self.tally(self.plan(bins, bin_on, strategy)), limits)
 
     def tally(self, plan: Plan) -> Tally:
         """Sum the rows, in at most six queries: all of them, two by group, by cluster, by both, by cluster and cell."""
+        with in_sql(self.rows):
+            return self._tally(plan)
+
+    def _tally(self, plan: Plan) -> Tally:
         query, size = self.main(plan)
         main = collected(query)
         if self.classes:
@@ -127,7 +134,11 @@ class Expressed:
 
     def main(self, plan: Plan) -> tuple[Any, int]:
         """Return the lazy query of all sums by one key, made of bin and cell, and how many cells there are."""
-        nw = narwhals()
+        with in_sql(self.rows):
+            return self._main(plan)
+
+    def _main(self, plan: Plan) -> tuple[Any, int]:
+        nw = language()
         rows, names = self.rows, [name for name in self.names if not self.classes or name not in cells.TOLD]
         if plan.bins is None or plan.bin_on is None:
             rows = rows.with_columns(bin=nw.lit(0.0))
@@ -166,10 +177,11 @@ class Expressed:
         found = Plan.of(self.example, bins, bin_on, strategy)
         if found.bin_on is None or isinstance(bins, Bins) or strategy == "uniform":
             return found
-        return Plan(*self._quantiles(bin_count(bins), found.bin_on))
+        with in_sql(self.rows):
+            return Plan(*self._quantiles(bin_count(bins), found.bin_on))
 
     def _quantiles(self, bins: int, on: BinOn) -> tuple[Bins, BinOn]:
-        nw = narwhals()
+        nw = language()
         value = nw.col(cells.COLUMN[on])
         if self.example.binned_by_default:
             low, high = self.example.bin_range(on)
@@ -307,10 +319,17 @@ def express(frame: Any, columns: Columns, n: int | None = None) -> Expressed:
     Expressed
         Call ``.evaluate(...)`` on it.
     """
-    nw = narwhals()
-    n = int(collected(frame.select(n=nw.len()))["n"][0]) if n is None else n
+    n = int(collected(frame.select(n=narwhals().len()))["n"][0]) if n is None else n
     if n == 0:
         raise fail(EmptyError, "frame", "must have at least one row", got="none")
+    native = frame.to_native()
+    rows = SqlFrame(native, columns.names) if library(native) == "pyspark" else frame
+    with in_sql(rows):
+        return _expressed(rows, columns, n)
+
+
+def _expressed(frame: Any, columns: Columns, n: int) -> Expressed:
+    nw = language()
     flagged = flag(frame, columns)
     rows = flagged.rows
     if columns.form == "gaussian":

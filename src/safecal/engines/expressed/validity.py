@@ -16,12 +16,12 @@ from ..._checks.columns import cluster_codes, weights
 from ..._checks.labels import binary_outcomes
 from ..._checks.message import fail, phrase
 from ..._checks.states import spread_column, state_columns
-from ..._optional import narwhals
 from ..._types import AnyArray
 from ...errors import DtypeError, InputError, MissingValueError
 from ...inputs.columns import Columns
 from ...inputs.values import not_numbers
 from .formulas import as_number
+from .language import language
 
 __all__ = ["Flagged", "flag"]
 
@@ -53,19 +53,22 @@ class Flagged:
     @property
     def rows(self) -> Any:
         """The rows, with ``bad`` 1 and harmless values where a rule is broken."""
-        nw = narwhals()
+        nw = language()
         broken = nw.col(self.rules[0].name)
         for rule in self.rules[1:]:
             broken = broken | nw.col(rule.name)
         frame = self.frame.with_columns(bad=as_number(broken))
         broken = nw.col("bad") == 1.0
         return frame.with_columns(
-            **{name: nw.when(broken).then(nw.lit(fill)).otherwise(nw.col(name)) for name, fill in self.fills.items()}
+            **{
+                name: nw.when(broken).then(nw.lit(fill)).otherwise(nw.col(name)).fill_null(fill)  # now none is missing
+                for name, fill in self.fills.items()
+            }
         )
 
     @property
     def _missing(self) -> Any:
-        nw = narwhals()
+        nw = language()
         found, *more = (nw.col(rule.name) for rule in self.rules if rule.broken is None)
         for flag_of in more:
             found = found | flag_of
@@ -73,7 +76,7 @@ class Flagged:
 
     def refuse(self, n: int) -> None:
         """Raise for the first rule that one of ``n`` rows breaks."""
-        nw = narwhals()
+        nw = language()
         columns: dict[str, Any] = {"missing": as_number(self._missing)}
         for rule in self.rules:
             broken = nw.col(rule.name)
@@ -112,7 +115,7 @@ def _counted(check: Callable[[AnyArray], Any], values: AnyArray, count: tuple[in
 
 def _numeric(schema: Any, name: str) -> Any:
     """Return a column as float64."""
-    nw = narwhals()
+    nw = language()
     kind = schema[name]
     if not kind.is_numeric():
         raise not_numbers(name, str(kind))
@@ -121,7 +124,7 @@ def _numeric(schema: Any, name: str) -> Any:
 
 def flag(frame: Any, columns: Columns) -> Flagged:
     """Choose and name the columns of a lazy frame, and flag the rows that break a rule."""
-    nw = narwhals()
+    nw = language()
     schema = frame.collect_schema()
     chosen = {f"by{k}": nw.col(name) for k, name in enumerate(columns.by)}
     naming = None
@@ -173,7 +176,7 @@ def _missing(column: Any, number: bool) -> Any:
 
 def _outcome(kind: Any, columns: Columns) -> tuple[Any, Any, bool]:
     """Return the outcomes, the expression that turns them into 1 and 0, and whether they are plain numbers."""
-    nw = narwhals()
+    nw = language()
     column, outcome, label = nw.col(columns.y_true), nw.col("outcome"), columns.pos_label
     if kind.is_numeric() and label is None:
         column = column.cast(nw.Float64)
@@ -195,7 +198,7 @@ def _outcome(kind: Any, columns: Columns) -> tuple[Any, Any, bool]:
 
 def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
     """Tell what is wrong with labels that are names."""
-    nw = narwhals()
+    nw = language()
     distinct = frame.select(outcome=column).filter(~nw.col("outcome").is_null()).unique().head(_LABELS)
     labels = np.array(distinct.collect("pyarrow")["outcome"].to_list())
     if labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all()):
@@ -211,7 +214,7 @@ def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
 
 
 def _class_rules(form: str, plain: bool) -> tuple[Rule, ...]:
-    nw = narwhals()
+    nw = language()
     value, outcome = nw.col("value"), nw.col("outcome")
 
     def label(a: AnyArray) -> Any:
@@ -231,7 +234,7 @@ def _class_rules(form: str, plain: bool) -> tuple[Rule, ...]:
 
 
 def _state_rules(form: str) -> tuple[Rule, ...]:
-    nw = narwhals()
+    nw = language()
 
     def infinite(name: str) -> Any:
         return nw.col(name).abs() == np.inf
@@ -249,7 +252,7 @@ def _state_rules(form: str) -> tuple[Rule, ...]:
 
 
 def _weight_rules() -> tuple[Rule, ...]:
-    w = narwhals().col("weight")
+    w = language().col("weight")
 
     def check(a: AnyArray) -> Any:
         return weights(a, len(a))

@@ -1,0 +1,305 @@
+"""What expressions are written in: narwhals, or SQL of our own for Spark.
+
+Narwhals asks Spark about every step, and each answer costs as much as summing many rows. SQL is one text, which Spark
+reads once. Ours has the few words of narwhals that the formulas use, and means the same by them.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, final
+
+from ..._optional import narwhals
+
+__all__ = ["SqlFrame", "in_sql", "language"]
+
+_SQL: ContextVar[bool] = ContextVar("sql", default=False)
+
+
+@contextmanager
+def in_sql(frame: Any) -> Iterator[None]:
+    """Write expressions in SQL where a frame is one of SQL."""
+    before = _SQL.set(isinstance(frame, SqlFrame))
+    try:
+        yield
+    finally:
+        _SQL.reset(before)
+
+
+def language() -> Any:
+    """Return the module that expressions are written with."""
+    return _SqlLanguage() if _SQL.get() else narwhals()
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: Any) -> str:
+    """Return a value as SQL."""
+    if isinstance(value, Sql):
+        return value.text
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):  # in hexadecimal digits, nothing need be escaped
+        return f"decode(unhex('{value.encode().hex()}'), 'UTF-8')"
+    if isinstance(value, bool):
+        return str(value).lower()
+    value = float(value)
+    return f"{value!r}D" if math.isfinite(value) else f"double('{'-' if value < 0.0 else ''}Infinity')"
+
+
+class Sql:
+    """An expression, and the name of the column that it becomes."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        self.text, self.name = text, name
+
+    def _with(self, other: Any, sign: str) -> "Sql":
+        return Sql(f"({self.text} {sign} {_text(other)})", self.name)
+
+    def _after(self, other: Any, sign: str) -> "Sql":
+        return Sql(f"({_text(other)} {sign} {self.text})", self.name)
+
+    def _of(self, function: str) -> "Sql":
+        return Sql(f"{function}({self.text})", self.name)
+
+    def __add__(self, other: Any) -> "Sql":
+        return self._with(other, "+")
+
+    def __radd__(self, other: Any) -> "Sql":
+        return self._after(other, "+")
+
+    def __sub__(self, other: Any) -> "Sql":
+        return self._with(other, "-")
+
+    def __rsub__(self, other: Any) -> "Sql":
+        return self._after(other, "-")
+
+    def __mul__(self, other: Any) -> "Sql":
+        return self._with(other, "*")
+
+    def __rmul__(self, other: Any) -> "Sql":
+        return self._after(other, "*")
+
+    # Spark takes quotients and logarithms for values that may be missing, and then looks after each of them. Those of
+    # the formulas never are: no divisor is 0.
+    def __truediv__(self, other: Any) -> "Sql":
+        return Sql(f"nvl({self.text} / {_text(other)}, 0D)", self.name)
+
+    def __rtruediv__(self, other: Any) -> "Sql":
+        return Sql(f"nvl({_text(other)} / {self.text}, 0D)", self.name)
+
+    def log(self) -> "Sql":
+        return Sql(f"nvl(ln({self.text}), double('-Infinity'))", self.name)
+
+    def __pow__(self, other: Any) -> "Sql":
+        return Sql(f"power({self.text}, {_text(other)})", self.name)
+
+    def __lt__(self, other: Any) -> "Sql":
+        return self._with(other, "<")
+
+    def __le__(self, other: Any) -> "Sql":
+        return self._with(other, "<=")
+
+    def __gt__(self, other: Any) -> "Sql":
+        return self._with(other, ">")
+
+    def __ge__(self, other: Any) -> "Sql":
+        return self._with(other, ">=")
+
+    def __eq__(self, other: Any) -> "Sql":  # type: ignore[override]
+        return self._with(other, "=")
+
+    def __ne__(self, other: Any) -> "Sql":  # type: ignore[override]
+        return self._with(other, "<>")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __and__(self, other: Any) -> "Sql":
+        return self._with(other, "AND")
+
+    def __or__(self, other: Any) -> "Sql":
+        return self._with(other, "OR")
+
+    def __invert__(self) -> "Sql":
+        return Sql(f"(NOT {self.text})", self.name)
+
+    def abs(self) -> "Sql":
+        return self._of("abs")
+
+    def exp(self) -> "Sql":
+        return self._of("exp")
+
+    def sqrt(self) -> "Sql":
+        return self._of("sqrt")
+
+    def floor(self) -> "Sql":
+        return self._of("floor")
+
+    def is_null(self) -> "Sql":
+        return self._of("isnull")
+
+    def is_nan(self) -> "Sql":
+        return self._of("isnan")
+
+    def min(self) -> "Sql":
+        return self._of("min")
+
+    def max(self) -> "Sql":
+        return self._of("max")
+
+    def sum(self) -> "Sql":
+        return Sql(f"nvl(sum({self.text}), 0D)", self.name)
+
+    def fill_null(self, value: float) -> "Sql":
+        return Sql(f"nvl({self.text}, {_text(value)})", self.name)
+
+    def clip(self, low: float, high: float) -> "Sql":
+        x, least, most = self.text, _text(low), _text(high)
+        return Sql(f"CASE WHEN {x} < {least} THEN {least} WHEN {x} > {most} THEN {most} ELSE {x} END", self.name)
+
+    def cast(self, kind: Any) -> "Sql":
+        nw = narwhals()
+        name = next(name for known, name in ((nw.Float64, "double"), (nw.Int64, "bigint"), (nw.String, "string"))
+                    if kind == known)  # fmt: skip
+        return Sql(f"CAST({self.text} AS {name})", self.name)
+
+    def alias(self, name: str) -> "Sql":
+        return Sql(self.text, name)
+
+
+@final
+class _When:
+    def __init__(self, condition: Sql) -> None:
+        self._condition = condition.text
+
+    def then(self, value: Any) -> "_Then":
+        return _Then(f"CASE WHEN {self._condition} THEN {_text(value)}")
+
+
+@final
+class _Then(Sql):
+    def __init__(self, begun: str) -> None:
+        super().__init__(f"{begun} END")
+        self._begun = begun
+
+    def otherwise(self, value: Any) -> Sql:
+        return Sql(f"{self._begun} ELSE {_text(value)} END")
+
+
+@final
+class _SqlLanguage:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(narwhals(), name)  # the types of columns
+
+    def col(self, name: str) -> Sql:
+        return Sql(_quoted(name), name)
+
+    def lit(self, value: Any) -> Sql:
+        return Sql(_text(value), "literal")
+
+    def len(self) -> Sql:
+        return Sql("count(*)", "len")
+
+    def when(self, condition: Sql) -> _When:
+        return _When(condition)
+
+    def concat(self, frames: "list[SqlFrame]", how: str) -> "SqlFrame":
+        assert how == "vertical"
+        steps = {name: text for frame in frames for name, text in frame.steps.items()}
+        text = " UNION ALL ".join(f"SELECT * FROM {frame.last}" for frame in frames)
+        return frames[0].of(text, frames[0].columns, steps)
+
+
+@final
+class SqlFrame:
+    """A query over a Spark DataFrame: steps that follow each other, since Spark is slow to read nested ones.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The rows.
+    names : sequence of str
+        The columns that are needed.
+    """
+
+    def __init__(self, frame: Any, names: tuple[str, ...]) -> None:
+        self.frame = frame.select(*map(_quoted, dict.fromkeys(names)))
+        self.columns = tuple(dict.fromkeys(names))
+        self.steps: dict[str, str] = {}
+        self.last = "{rows}"
+
+    def of(self, text: str, columns: tuple[str, ...], steps: dict[str, str] | None = None) -> "SqlFrame":
+        """Return a query with one more step."""
+        found = object.__new__(SqlFrame)
+        found.frame, found.columns = self.frame, columns
+        found.last = "s" + hashlib.sha256(text.encode()).hexdigest()[:16]
+        found.steps = {**(self.steps if steps is None else steps), found.last: text}
+        return found
+
+    @property
+    def text(self) -> str:
+        """The query, with ``{rows}`` for the rows."""
+        steps = ", ".join(f"{name} AS ({text})" for name, text in self.steps.items())
+        return f"WITH {steps} SELECT * FROM {self.last}"
+
+    def collect_schema(self) -> Any:
+        """Return the types of the columns of the rows."""
+        return narwhals().from_native(self.frame).collect_schema()
+
+    def select(self, *names: Any, **named: Any) -> "SqlFrame":
+        """Return a query of other columns."""
+        given = [Sql(_quoted(name), name) if isinstance(name, str) else name for name in names]
+        given += [Sql(_text(value), name) for name, value in named.items()]
+        return self.chosen(given, "")
+
+    def chosen(self, given: list[Sql], rest: str) -> "SqlFrame":
+        """Return a query of some expressions, with the rest of its text."""
+        wanted = ", ".join(_braced(f"{one.text} AS {_quoted(one.name)}") for one in given)
+        return self.of(f"SELECT {wanted} FROM {self.last}{rest}", tuple(one.name for one in given))
+
+    def with_columns(self, **named: Any) -> "SqlFrame":
+        """Return a query with more columns, or others of the same name."""
+        return self.select(*(name for name in self.columns if name not in named), **named)
+
+    def filter(self, condition: Sql) -> "SqlFrame":
+        """Return a query of the rows for which a condition holds."""
+        return self.of(f"SELECT * FROM {self.last} WHERE {_braced(condition.text)}", self.columns)
+
+    def unique(self) -> "SqlFrame":
+        """Return a query of the rows that differ."""
+        return self.of(f"SELECT DISTINCT * FROM {self.last}", self.columns)
+
+    def head(self, rows: int) -> "SqlFrame":
+        """Return a query of at most so many rows."""
+        return self.of(f"SELECT * FROM {self.last} LIMIT {rows}", self.columns)
+
+    def group_by(self, *keys: str) -> "_Grouped":
+        """Return the groups, to be summed."""
+        return _Grouped(self, keys)
+
+    def to_native(self) -> Any:
+        """Return the query as Spark has it."""
+        return self.frame.sparkSession.sql(self.text, rows=self.frame)
+
+    def collect(self, _: str) -> Any:
+        """Run the query."""
+        return narwhals().from_native(self.to_native().toArrow(), eager_only=True)
+
+
+@final
+class _Grouped:
+    def __init__(self, frame: SqlFrame, keys: tuple[str, ...]) -> None:
+        self._frame, self._keys = frame, keys
+
+    def agg(self, *sums: Sql) -> SqlFrame:
+        keys = [Sql(_quoted(key), key) for key in self._keys]
+        return self._frame.chosen([*keys, *sums], " GROUP BY " + ", ".join(_braced(key.text) for key in keys))
+
+
+def _braced(text: str) -> str:
+    """Write braces twice: one stands for the rows."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,60 @@
+"""Expressions in SQL: what they are written as. What Spark makes of them is tested with the frames."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("narwhals")
+
+from safecal.engines.expressed.language import SqlFrame, in_sql, language
+
+
+class Rows:
+    """Stands for a Spark DataFrame."""
+
+    def select(self, *names: str) -> "Rows":
+        return self
+
+
+def in_text(make: Any) -> str:
+    frame = SqlFrame(Rows(), ("p", "y"))
+    with in_sql(frame):
+        return str(frame.select(x=make(language())).text)
+
+
+def test_sql_is_written_for_frames_of_sql_alone() -> None:
+    with in_sql(SqlFrame(Rows(), ("p",))):
+        assert language().col("p").text == "`p`"
+    assert language().__name__ == "narwhals"
+    with in_sql("another frame"):
+        assert language().__name__ == "narwhals"
+
+
+@pytest.mark.parametrize(
+    ("make", "written"),
+    [
+        (lambda nw: 1.0 - nw.col("p"), "(1.0D - `p`)"),
+        (lambda nw: nw.col("a`b{c}") != 2, "(`a``b{{c}}` <> 2.0D)"),
+        (
+            lambda nw: nw.when(nw.col("y") == "it's {so}").then(1.0),
+            "CASE WHEN (`y` = decode(unhex('69742773207b736f7d'), 'UTF-8')) THEN 1.0D END",
+        ),
+        (lambda nw: nw.col("p") < float("inf"), "(`p` < double('Infinity'))"),
+        (
+            lambda nw: nw.when(~nw.col("p").is_null()).then(None).otherwise(True),
+            "CASE WHEN (NOT isnull(`p`)) THEN NULL ELSE true END",
+        ),
+    ],
+)
+def test_expressions_are_written_so_that_nothing_in_them_is_taken_for_sql(make: Any, written: str) -> None:
+    assert f"SELECT {written} AS `x` FROM {{rows}}" in in_text(make)
+
+
+def test_a_text_has_each_step_once() -> None:
+    frame = SqlFrame(Rows(), ("p",))
+    with in_sql(frame):
+        nw = language()
+        base = frame.with_columns(q=1.0 - nw.col("p"))
+        both = nw.concat([base.select("q"), base.select(q=nw.col("p"))], how="vertical").head(3)
+    assert both.text.count("(1.0D - `p`)") == 1
+    assert both.columns == ("q",)
