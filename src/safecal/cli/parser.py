@@ -152,7 +152,13 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     _rows(parser)
     _limits(parser)
     parser.add_argument(
-        "--method", choices=("safe", "likelihood"), default="safe", help="how to choose the temperature (default safe)"
+        "--method",
+        choices=("auto", "safe", "likelihood", "identity", "temperature", "affine", "beta", "isotonic", "vector"),
+        default="auto",
+        help="auto (default): the simplest map that is as good as the best; safe, likelihood: a temperature; or a map",
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="with auto or a map: do not rule over-confidence out after it"
     )
     parser.add_argument(
         "--alpha", type=between(0, 1), default=0.05, help="risk of staying over-confident (default 0.05)"
@@ -193,7 +199,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "evaluate": ("say whether the model behind a file of predictions is safe", _evaluate),
     "compare": ("compare two models on the same rows", _compare),
     "plan": ("say how many rows would decide, from an example of the predictions", _plan),
-    "recalibrate": ("fit a temperature, or apply one", _recalibrate),
+    "recalibrate": ("find what fixes the model, or apply it", _recalibrate),
     "watch": ("follow a deployed model, and tell when it becomes over-confident", _watch),
     "demo": ("simulate a safe and an unsafe model, evaluate both, write a report", _demo),
     "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),
