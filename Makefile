@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench bench-gpu validate pictures wheel clean
+.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu validate pictures wheel clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -59,6 +59,9 @@ $(VENV)-bench/.with-peers: export PIP_BUILD_CONSTRAINT := constraints/bench.txt
 $(VENV)-bench/.with-peers: pyproject.toml constraints/bench.txt bench/peers.txt | $(VENV)-bench/.made
 	$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[bench]' -r bench/peers.txt
 	@touch $@
+
+bench-fixes: $(VENV)-bench/.with-peers ## maps beside those of others, docs/fixes.md: make bench-fixes DATA=folder
+	$(VENV)-bench/bin/python bench/fixes.py $(DATA)
 
 bench-gpu: ## the GPU benchmark, with the Python of an environment that has torch and CUDA: make bench-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) bench/gpu.py

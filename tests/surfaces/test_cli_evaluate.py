@@ -165,7 +165,10 @@ def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     tmp_path: Path, safecal: Safecal, shared_data: Path
 ) -> None:
     tweets, better, page = shared_data / "toxicity" / "bilstm_tweets.csv", tmp_path / "better.csv", tmp_path / "r.html"
-    assert safecal("recalibrate", tweets, "--y", "y", "--logits", "logit", "--out", better).status == 0
+    words = ["recalibrate", tweets, "--y", "y", "--logits", "logit", "--out", better]
+    assert safecal(*words).status == 0
+    assert safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate").status == 0  # the right map mends it
+    assert safecal(*words, "--method", "safe").status == 0
     said = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate", "--report", page)
     assert said.status == 3
     assert "where it says 7.6 to 14 %, it happens in 46 % of the cases (1641 rows" in " ".join(said.out.split())
