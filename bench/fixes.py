@@ -306,8 +306,8 @@ the cells are kept off 0 and 1 by 1e-6, for every method. An NLL in bold is the 
 
 Where `auto` is not within 1 %, it is for one of two reasons. Safety has a price: with a few hundred rows,
 over-confidence is ruled out only at a temperature that costs some NLL, and `safe=False` does not pay it. And of maps
-whose difference is smaller than its standard error, the simplest is taken; a map with a number for each pair of classes,
-as that of probmetrics, is not among them.
+whose difference is smaller than its standard error, the simplest is taken; a map with a number for each pair of
+classes, as that of probmetrics, is not among them.
 """
 
 

@@ -167,7 +167,8 @@ def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     tweets, better, page = shared_data / "toxicity" / "bilstm_tweets.csv", tmp_path / "better.csv", tmp_path / "r.html"
     words = ["recalibrate", tweets, "--y", "y", "--logits", "logit", "--out", better]
     assert safecal(*words).status == 0
-    assert safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate").status == 0  # the right map mends it
+    mended = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate")
+    assert mended.status == 0  # by the right map
     assert safecal(*words, "--method", "safe").status == 0
     said = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate", "--report", page)
     assert said.status == 3
