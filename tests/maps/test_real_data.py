@@ -73,13 +73,14 @@ def test_impossible_outcomes_are_refused_until_clipped(shared_data: Path) -> Non
 # What recalibration is held to, in means of half splits
 
 
-def fixed(y: np.ndarray, z: np.ndarray, splits: int) -> np.ndarray:
+def fixed(y: np.ndarray, z: np.ndarray, splits: int, *, safe: bool = True) -> np.ndarray:
     """Return NLL as given, NLL, ECE and whether the verdict is UNSAFE on the other half, in each split."""
     found = []
     for split in range(splits):
         order = np.random.default_rng(split).permutation(len(y))
         a, b = order[: len(y) // 2], order[len(y) // 2 :]
-        result = safecal.evaluate(y[b], logits=safecal.recalibrate(y[a], logits=z[a]).map.apply_logits(logits=z[b]))
+        model = safecal.recalibrate(y[a], logits=z[a], safe=safe).map
+        result = safecal.evaluate(y[b], logits=model.apply_logits(logits=z[b]))
         found.append([safecal.nll(y[b], logits=z[b]), result.nll, result.ece, result.verdict.decision == "UNSAFE"])
     return np.array(found)
 
@@ -101,8 +102,11 @@ def test_games_are_not_harmed(shared_data: Path, name: str) -> None:
     p, y = column(shared_data / name, "prob1"), column(shared_data / name, "prob1_outcome")
     played = np.array([a != "" and b in ("0", "1", "0.0", "1.0") for a, b in zip(p, y, strict=True)])
     z = special.logit(np.clip(p[played].astype(float), 1e-6, 1 - 1e-6))
-    found = fixed(y[played].astype(float).astype(int), z, 20)
-    assert found[:, 1].mean() <= found[:, 0].mean() + 1e-3
+    happened = y[played].astype(float).astype(int)
+    plain, safe = (fixed(happened, z, 20, safe=safe) for safe in (False, True))
+    assert plain[:, 1].mean() <= plain[:, 0].mean() + 1e-3
+    # To rule over-confidence out at 5 % takes 1.645 standard errors of the temperature: 1.35 / n nats, and its own noise.
+    assert safe[:, 1].mean() <= plain[:, 1].mean() + 2.0 / (len(z) // 2)
 
 
 @pytest.mark.proof
