@@ -14,6 +14,7 @@ import pytest
 import safecal
 from safecal import _types
 from safecal.compat.huggingface.classifier import ClassifierRun, RunOptions, run_classifier
+from safecal.compat.sklearn import evaluate_cv_results, evaluate_estimator, neg_nll_if_safe
 from safecal.compat.stonesoup import monte_carlo
 from safecal.engines.batches import evaluate_batches
 from safecal.engines.frames import evaluate_frame
@@ -147,6 +148,12 @@ MISSPELLED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "run_classifier": (lambda **o: run_classifier("model", "data", **o), "batchsize", "batch_size"),
     "table2": (lambda **o: table2("roberta", **o), "batchsize", "batch_size"),
     "Simulation.evaluate": (simulate(100).evaluate, "bin", "bins"),
+    "evaluate_estimator": (lambda **o: evaluate_estimator(None, Y, Y, **o), "treshold", "threshold"),
+    "evaluate_cv_results": (lambda **o: evaluate_cv_results({}, Y, Y, **o), "clusters", "cluster"),
+    "ClassScorer.with_limits": (neg_nll_if_safe.with_limits, "treshold", "threshold"),
+    "ReliabilityDisplay.from_cv_results": (
+        lambda **o: ReliabilityDisplay.from_cv_results({}, Y, Y, **o), "stratgy", "strategy",
+    ),
     "monte_carlo": (lambda **o: monte_carlo([], **o), "treshold", "threshold"),
     "ReliabilityDisplay.from_predictions": (
         lambda **o: ReliabilityDisplay.from_predictions(Y, P, **o), "stratgy", "strategy",
@@ -168,7 +175,14 @@ def test_an_option_like_no_other_lists_them_all() -> None:
 
 
 # What is handed on to another library's class, or is no door.
-UNTYPED = ("_checks/", "_steady.py", "cli/", "compat/torchmetrics/", "compat/stonesoup/metric.py")
+UNTYPED = (
+    "_checks/",
+    "_steady.py",
+    "cli/",
+    "compat/torchmetrics/",
+    "compat/stonesoup/metric.py",
+    "compat/sklearn/classifier.py",
+)
 
 
 def test_no_door_hides_its_options() -> None:

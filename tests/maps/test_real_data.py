@@ -105,7 +105,7 @@ def test_games_are_not_harmed(shared_data: Path, name: str) -> None:
     happened = y[played].astype(float).astype(int)
     plain, safe = (fixed(happened, z, 20, safe=safe) for safe in (False, True))
     assert plain[:, 1].mean() <= plain[:, 0].mean() + 1e-3
-    # To rule over-confidence out at 5 % takes 1.645 standard errors of the temperature: 1.35 / n nats, and its own noise.
+    # To rule over-confidence out at 5 % takes 1.645 standard errors of the temperature: 1.35 / n nats, and its noise.
     assert safe[:, 1].mean() <= plain[:, 1].mean() + 2.0 / (len(z) // 2)
 
 

@@ -66,7 +66,7 @@ class TableFile:
             outcome=outcome,
             by=tuple(getattr(options, "by", None) or ()),
             cluster=options.cluster,
-            sample_weight=options.weight,
+            sample_weight=options.sample_weight,
             pos_label=options.pos_label,
             labels=None if options.label is None else tuple(options.label),
             clip=options.clip,

@@ -23,7 +23,7 @@ from .._sums.tally import Tally
 from .._types import ArrayLike, Labels
 from ..errors import EmptyError, OptionError, UnavailableError, WeightError
 from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, family_named
 from .clustered import ClusteredLaw
 from .dependence import ALIKE, Rarity, clustered_interval
 from .law import Law, StatesLaw, normal_score
@@ -81,7 +81,7 @@ class Bounds:
         if self.law is None:
             return Interval(math.nan, math.nan, math.nan, level, "none: no log-partition function")
         if math.isnan(self.law.beta):
-            return Interval(math.nan, math.nan, math.nan, level, "none: every prediction is a toss or a certainty")
+            return Interval(math.nan, math.nan, math.nan, level, "none: every prediction is a coin toss or a certainty")
         alpha = 0.5 * (1.0 - level)
         low, high = (inverse(self._beta(alpha, side)) for side in (+1, -1))
         return Interval(inverse(self.law.beta), low, high, level, self.law.method)
@@ -164,7 +164,7 @@ def law_of(tally: Tally) -> Law | None:
             law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted, most)
         except UnavailableError:
             return None
-    elif tally.family == "gaussian":
+    elif family_named(tally.family).chi_square:
         law = StatesLaw(s)
     else:
         return None

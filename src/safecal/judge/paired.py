@@ -11,9 +11,6 @@ from .._checks.rows import same_labels, same_outcomes, same_rows_of_both
 from .._steady import steady
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import FormError, OptionError
-from ..families.bernoulli import Bernoulli
-from ..families.categorical import Categorical
-from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
 from ..inference.equality import Law, equality, rows_of_law
 from ..inference.results import Interval
@@ -157,15 +154,9 @@ def _check_pair(a: Predictions, b: Predictions) -> None:
         raise fail(FormError, "b", "must predict the same kind of outcome as `a`, classes or states", got=got)
     if a.family != b.family:  # outcomes of two families are coded differently
         return
-    first, second = _outcomes(a), _outcomes(b)
+    first, second = a.what_happened, b.what_happened
     if first is not None and second is not None:
         same_outcomes(first, second, a.outcome)
-
-
-def _outcomes(predictions: Predictions) -> AnyArray | None:
-    if isinstance(predictions, Bernoulli | Categorical):
-        return predictions.happened
-    return predictions.x_true if isinstance(predictions, Gaussian) else None
 
 
 def _columns(a: Predictions, b: Predictions) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -194,7 +185,7 @@ def _difference(
     )
     if math.isinf(mean_a) != math.isinf(mean_b):
         sign = math.inf if math.isinf(mean_a) else -math.inf
-        method = f"none: {'a' if sign > 0 else 'b'} called impossible what happened"
+        method = f"none: something happened that {'a' if sign > 0 else 'b'} had called impossible"
         return Difference(mean_a, mean_b, Interval(sign, sign, sign, level, method), sign, 0.0)
     kept = (w > 0.0) & ~bad_a & ~bad_b
     if not kept.all():
@@ -210,7 +201,7 @@ def _difference(
         parts = np.bincount(codes, weights=parts)[np.bincount(codes) > 0].astype(np.float64)
     found = Spread.of(parts, float(np.abs(share * d).max()))
     if found is None:
-        nothing = Interval(value, -math.inf, math.inf, level, "none: one alone has no spread")
+        nothing = Interval(value, -math.inf, math.inf, level, "none: a single row or cluster has no spread")
         return Difference(mean_a, mean_b, nothing, 0.0, 1.0)
     equal = None if law is None else _equal_models(value, level, law, share, d, codes)
     if found.error == 0.0 and value != 0.0:  # no spread to measure with: all that is left is the law
@@ -249,7 +240,7 @@ def _cannot_tell(value: float, level: float, share: FloatArray, law: Law | None)
     if law is None or law.certain.any():
         return Interval(value, -math.inf, math.inf, level, method), 1.0
     low, high = (float(np.dot(share, end)) for end in (law.least, law.most))
-    return Interval(value, low, high, level, "the same side whatever happens"), 0.0
+    return Interval(value, low, high, level, "the same sign whatever happens"), 0.0
 
 
 def _apart(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from .._sums.summary import COLUMN, Summary
 from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import EmptyError, OptionError, UnavailableError
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, family_named
 from ..inference.law import Law, StatesLaw
 from ..inference.mistakes import ratio_bounds
 from ..inference.nodes import NodesLaw
@@ -139,7 +139,7 @@ def rows_needed(
 def _average(tally: Tally, limits: Limits, lucky: float) -> int | None:
     """Return how many rows bring all upper bounds within their limits."""
     if _law(tally, 1.0, lucky) is None:
-        raise UnavailableError("an unnormalised density has no temperature: how many rows decide cannot be reckoned.")
+        raise UnavailableError("an unnormalised density has no temperature: how many rows decide cannot be computed.")
     low, high = math.log(0.1 / tally.n), math.log(_MOST / tally.n)
     if tally.n_certain or not _within(tally, math.exp(high), limits, lucky):
         return None
@@ -191,7 +191,7 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
             return NodesLaw(nodes, excess, mass, tally.weighted, tally.most_entropy)
         except UnavailableError:
             return None
-    if tally.family == "gaussian":
+    if family_named(tally.family).chi_square:
         scaled: dict[str, Any] = {
             f.name: times * x for f in fields(Summary) if isinstance(x := getattr(s, f.name), float)
         }

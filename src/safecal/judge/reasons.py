@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final, get_args
 
 import numpy as np
 
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
+from ..families.family import FamilyWords
+from ..families.predictions import family_named
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..options import Limits
@@ -17,19 +19,28 @@ from .diagnosis import Diagnosis
 from .places import Place
 from .reliability import Reliability
 
-__all__ = ["Average", "Late", "Words", "average_reason", "local_reason", "reading", "rounded", "rows_needed"]
+__all__ = [
+    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "direction", "local_reason", "reading", "rounded",
+    "rows_needed",
+]  # fmt: skip
 
 T = TypeVar("T")
 
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 _SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _NAMED = 3  # places that a reason names
-# What a temperature means, by family.
-_TEMPERATURE = {
-    "bernoulli": "its logits {} too large",
-    "categorical": "its logits {} too large",
-    "gaussian": "its covariances {} too small",
-}
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
+
+
+def direction(ecd: Interval) -> Direction:
+    """Say in words what the interval of an ECD means."""
+    if math.isnan(ecd.value):
+        return DIRECTIONS[0]
+    if math.isinf(ecd.value):
+        return DIRECTIONS[1]
+    if ecd.low > 0.0:
+        return DIRECTIONS[2]
+    return DIRECTIONS[3] if ecd.high < 0.0 else DIRECTIONS[4]
 
 
 class Words(NamedTuple):
@@ -124,7 +135,7 @@ class Average:
     mistakes: Mistakes | None
     dimensions: float
     threshold: float
-    what: str | None  # a temperature means; None where it is a temperature and no more
+    words: FamilyWords
 
     @classmethod
     def of(cls, tally: Tally, ecd: Interval, temperature: Interval, mistakes: Mistakes | None, limits: Limits) -> Self:
@@ -144,16 +155,17 @@ class Average:
             mistakes,
             many,
             limits.threshold,
-            _TEMPERATURE.get(tally.family),
+            family_named(tally.family).words,
         )
 
     def times(self, how: str, value: float) -> str:
         """Say what a temperature means: "its logits are at most 1.7 times too large"; up to 1 nothing is."""
-        if self.what is None:
+        what = self.words.factor
+        if what is None:
             return f"its temperature {how.replace('are ', 'is ')} {value:.3g}"
         if value < _CALIBRATED:
-            return self.what.format("are not")
-        return self.what.format("may be any number of times" if math.isinf(value) else f"{how} {value:.3g} times")
+            return what.format("are not")
+        return what.format("may be any number of times" if math.isinf(value) else f"{how} {value:.3g} times")
 
     @property
     def scales(self) -> list[Scale]:
@@ -221,11 +233,11 @@ def _undecided(average: Average) -> str:
         return f"ECD lies between {i.low:.3g} and {i.high:.3g}, and {average.allowed} is allowed"
     if not t.within:
         least, most = t.interval.low, t.interval.high
-        how = f"are between {least:.3g} and" if least >= _CALIBRATED or average.what is None else "may be up to"
+        how = f"are between {least:.3g} and" if least >= _CALIBRATED or average.words.factor is None else "may be up to"
         return f"{average.times(how, most)}, and {t.limit:g} is allowed"
     ratio, mistakes = average.ratio, average.mistakes
     if ratio is None or mistakes is None:
-        return "there is nothing to bound"
+        return "there is nothing to judge"
     return (
         f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}; in the long run that"
         f" may be {ratio.interval.low:.3g} to {ratio.interval.high:.3g} times as many, and {ratio.limit:g} are allowed"
@@ -264,7 +276,7 @@ def reading(decision: Decision, average: Decision, side: Direction, reliability:
         start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {most})"
         ends = {
             _SAFE: "and ECD agrees: well calibrated, and safe",
-            _UNSAFE: "but ECD is not: a few confident mistakes that bins average away",
+            _UNSAFE: "but ECD is larger than that: bins average a few confident mistakes away",
             _UNDETERMINED: "and for ECD there are too few rows to tell",
         }
         if local:

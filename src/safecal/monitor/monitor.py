@@ -15,7 +15,6 @@ from .._types import ArrayLike, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, ShapeError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
-from ..families.rows import some_rows
 from ..files import schema
 from ..options import Limits
 from .alarm import Alarm
@@ -84,8 +83,8 @@ class Monitor(MonitorState):
     ...     drift = 1.0 if day < 6 else 2.0
     ...     for alarm in monitor.update(y.astype(int), logits=drift * z, window=f"day {day}"):
     ...         print(alarm)
-    changed at about row 6001, too sharp: ECD 1, beyond 0.1; e-value 1.76e+05 at row 6017, 1e+05 was asked for (...)
-    not calibrated throughout, too sharp: ECD 0.027, within 0.1; e-value 56.3 at row 6813, 50 was asked for (...)
+    changed at about row 6001, too sharp: ECD 1, beyond the limit of 0.1; e-value 1.76e+05 at row 6017, ...
+    not calibrated since the start, too sharp: ECD 0.027, within the limit of 0.1; e-value 56.3 at row 6813, ...
     """
 
     __slots__ = ()
@@ -192,7 +191,7 @@ class Monitor(MonitorState):
         for key, index in parts:
             stream = groups.get(key, Stream())
             groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
-            for block in blocks(some_rows(predictions, index), shifts=shifts):
+            for block in blocks(predictions.take(index), shifts=shifts):
                 alarms += stream.take(block, self._limits_of(key, groups, family), key, window)
         if window is not None:
             self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)

@@ -5,17 +5,19 @@ from collections.abc import Sequence
 
 from .._sums.summary import Summary
 from .._sums.table import Table
+from ..families.predictions import family_named
 from ..html.course import Course, course_picture
 from ..html.findings import Finding, Findings
 from ..html.frame import PRESS, Column, region, section, sorting_table
 from ..html.intervals import ecd_gauge, factor_gauge
 from ..html.markup import Markup, element, join, sentence, shortened, together, with_code
 from ..html.numbers import ends, grouped, p_value, percent, plain, rows, shown
-from ..inference.results import Interval, direction
+from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
 from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, place_cells
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
+from ..judge.reasons import direction
 from ..judge.verdict import Verdict
 from .words import temperature_in_words
 
@@ -106,7 +108,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
     found.append(("p-value", p_value(test.p_value), how))
     if not s.n_impossible:
         found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
-    if evaluation.family == "gaussian":
+    if family_named(evaluation.family).chi_square:
         d = evaluation.dimension
         found.append(("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; larger is over-confident"))
     if s.sum_entropy is not None:

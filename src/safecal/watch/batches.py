@@ -17,13 +17,12 @@ from .._sums.summary import Summary
 from .._types import AnyArray
 from ..errors import FileError, FormError, MissingExtraError, OptionError, SafecalError
 from ..families.predictions import Predictions
-from ..families.rows import some_rows
 from ..files import stamp_of
 from ..monitor import Alarm, Monitor
 from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, written
 from .store import Store
 
-__all__ = ["Arrival", "Content", "Folder", "KINDS", "Part", "Watcher", "digest_of", "utc"]
+__all__ = ["KINDS", "Arrival", "Content", "Folder", "Part", "Watcher", "digest_of", "utc"]
 
 KINDS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -106,7 +105,7 @@ class Folder:
         self._done: dict[str, str] = {}  # name -> how it looked when we were done with it
         self._told: set[str] = set()
         if not self.path.is_dir():
-            raise FileError(f"{path} is no folder.\n\nHint: name a folder of files, or `-` for standard input.")
+            raise FileError(f"{path} is not a folder.\n\nHint: name a folder of files, or `-` for standard input.")
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -157,14 +156,14 @@ class Folder:
             return True
         if name not in self._told:
             self._told.add(name)
-            self._tell(f"left alone: {name}; files named {', '.join(KINDS)} are read.")
+            self._tell(f"ignored: {name}; only files named {', '.join(KINDS)} are read.")
         return False
 
     def _arrival(self, name: str, stamp: str, still: int) -> Arrival | None:
         path, kind = self.path / name, KINDS[Path(name).suffix.lower()]
         try:
             if still < self.looks and not _ended(path, kind):
-                return self._not_whole(name, "its end is missing")
+                return self._not_whole(name, "its end has not come yet")
             digest = digest_of(path)
             if stamp_of(os.stat(path)) != stamp:
                 return self._not_whole(name, "it changed while it was read")
@@ -341,4 +340,4 @@ def _by_window(part: Part, today: str) -> Iterator[tuple[str, Part]]:
     for k in np.argsort(first):
         index = np.flatnonzero(codes == k)
         by = None if part.by is None else {name: column[index] for name, column in part.by.items()}
-        yield str(names[k]), Part(some_rows(part.predictions, index), by)
+        yield str(names[k]), Part(part.predictions.take(index), by)
