@@ -1,0 +1,149 @@
+"""Estimation: bounds on the ECD of slices, on rows that had no part in finding them.
+
+Rows are grouped by the slices they lie in, so that one pass over all of them, by any engine that groups, gives the sums
+of every slice. What may go wrong is shared: half of it for the slices found on each half, and there twice as much for
+the best of them as for each other one. Four fifths go to the end of an interval that could show something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .._sums.node_table import NodeTable
+from .._sums.summary import COLUMN
+from .._sums.tally import Tally
+from .._types import AnyArray, BoolArray, FloatArray, IndexArray
+from ..inference.cluster_bounds import clustered_bounds
+from ..inference.keyed import Keys
+from ..inference.keyed_temperature import KeyTemperatures, NodeKeys, StateKeys
+from ..inference.local import dimensions
+from ..inference.results import Interval
+
+__all__ = ["FIRM", "Estimate", "estimates", "membership", "shares_of_error"]
+
+FIRM = 0.1  # of what the level leaves: what the bounds that a verdict rests on may miss, all together
+_TESTED = 0.8  # of the error for the end that may show something
+_PLACES = 8  # how far the numbers of the second half are moved: candidates of one half are at most three bits
+
+
+class Estimate(NamedTuple):
+    """What the other half tells of a candidate."""
+
+    n: int
+    ecd: Interval
+    firm: float  # the end that may show something, at the level of the verdict
+    temperature: Interval
+    predicted: float
+    observed: float
+    dimensions: float
+
+
+def membership(masks: Sequence[BoolArray], second: BoolArray, firsts: int) -> AnyArray:
+    """Number the rows by the slices they lie in; a slice that was found on a half counts on the other one alone.
+
+    ``second`` tells the rows of the second half; the first ``firsts`` masks were found on the first one.
+    """
+    codes = np.where(second, 0, _PLACES).astype(np.int8)
+    for k, mask in enumerate(masks):
+        there = mask & second if k < firsts else mask & ~second
+        codes[there] += np.int8(1 << (k if k < firsts else k - firsts))
+    return codes
+
+
+def shares_of_error(firsts: int, seconds: int) -> list[float]:
+    """Return what each candidate may spend; the best of each half twice as much as each other one."""
+    found = []
+    for count in (firsts, seconds):
+        found += [0.5 * (1 if k else 2) / (count + 1) for k in range(count)]
+    return found
+
+
+def _members(keys: Sequence[int], firsts: int, count: int) -> list[IndexArray]:
+    """Return the places of the keys that each slice is made of."""
+    numbers = np.array(keys, dtype=np.intp)
+    found = []
+    for k in range(count):
+        bit = 1 << (k if k < firsts else k - firsts)
+        half = numbers < _PLACES if k < firsts else numbers >= _PLACES
+        found.append(np.flatnonzero(half & (numbers % _PLACES & bit > 0)))
+    return found
+
+
+def estimates(tally: Tally, firsts: int, seconds: int, *, level: float, over: bool) -> list[Estimate | None]:
+    """Bound the candidates by sums that are grouped by `membership`; None where the other half has no row of one."""
+    groups = tally.groups
+    assert groups is not None
+    members = _members([int(key) for key in groups.keys], firsts, firsts + seconds)  # type: ignore[call-overload]
+    shares = shares_of_error(firsts, seconds)
+    found: list[Estimate | None] = []
+    for places, share in zip(members, shares, strict=True):
+        sums = groups.sums[places].sum(axis=0, keepdims=True)
+        alphas = [(1.0 - level) * share * part for part in (_TESTED, 1.0 - _TESTED, FIRM)]
+        found.append(_estimate(tally, places, sums, alphas, level, over) if sums[0, COLUMN["weight"]] > 0.0 else None)
+    return found
+
+
+def _estimate(
+    tally: Tally, places: IndexArray, sums: FloatArray, alphas: list[float], level: float, over: bool
+) -> Estimate:
+    tested, other, firm = alphas
+    ends = _Ends(tally, places, sums)
+    side = -1 if over else +1
+    shown, far, firmly = ends(tested, side), ends(other, -side), ends(firm, side)
+    low, high = (shown, far) if over else (far, shown)
+    value = float(Keys.of(sums).ecd[0])
+    weight = float(sums[0, COLUMN["weight"]])
+    possible = weight - float(sums[0, COLUMN["weight_impossible"]])
+    dimension = dimensions(float(sums[0, COLUMN["sum_varentropy"]]), possible)
+    method = "skewness-corrected t, together" if tally.clusters is None else "t on clusters, together"
+    return Estimate(
+        int(sums[0, COLUMN["n"]]),
+        Interval(value, low, high, level, method),
+        firmly,
+        _temperature(tally, places, sums, 0.5 * (tested + other), high - value, level),
+        float(sums[0, COLUMN["sum_predicted"]]) / weight,
+        float(sums[0, COLUMN["sum_observed"]]) / weight,
+        float(dimension),
+    )
+
+
+class _Ends:
+    """The bounds of one slice, by the probability to miss and the side."""
+
+    def __init__(self, tally: Tally, places: IndexArray, sums: FloatArray) -> None:
+        self._tally, self._places, self._sums = tally, places, sums
+
+    def __call__(self, alpha: float, side: int) -> float:
+        tally, sums = self._tally, self._sums
+        if tally.clusters is None:
+            return float(Keys.of(sums).bounds((alpha, side))[0][0])
+        if sums[0, COLUMN["weight_impossible"]] > 0.0:
+            return math.inf
+        pairs = tally.pairs
+        assert pairs is not None
+        kept = np.isin(pairs.key, self._places)
+        key = np.zeros(int(kept.sum()), dtype=np.intp)
+        found = clustered_bounds(key, pairs.cluster[kept], pairs.sums[kept], 1, alpha)
+        return max(float(found.low[0]), tally.least_excess) if side < 0 else float(found.high[0])
+
+
+def _temperature(
+    tally: Tally, places: IndexArray, sums: FloatArray, alpha: float, reach: float, level: float
+) -> Interval:
+    law: NodeKeys | StateKeys
+    if tally.group_nodes is not None:
+        nodes = tally.group_nodes.take(places).sums.sum(axis=0, keepdims=True)
+        most = math.nan if tally.n_certain else tally.most_entropy
+        law = NodeKeys(NodeTable((0,), nodes, tally.group_nodes.classes), sums, most)
+    elif tally.family == "gaussian":
+        law = StateKeys(sums)
+    else:
+        return Interval(math.nan, math.nan, math.nan, level, "none: no log-partition function")
+    widened = None if tally.clusters is None else np.array([reach])
+    ends = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.zeros(1, dtype=np.intp))
+    value, low, high = (float(end[0]) for end in ends)
+    return Interval(value, low, high, level, "from sums, together")
