@@ -23,6 +23,7 @@ __all__ = ["Found", "Search"]
 BEAM = 20
 KEPT = 3  # candidates
 _EQUAL = 3  # categories of one feature that are kept in a step
+_TOGETHER = 1 << 18  # codes that are summed at a time
 _LOOKED_AT = 500  # of the best, for those that overlap little
 
 
@@ -65,6 +66,15 @@ class Search:
         self._variance = variance
         self._least = least
         self._price = math.log(max(sum(column.atoms for column in columns), 2))
+        places = np.arange(BINS)
+        cuts, values = (np.array([len(x) for x in sizes])[:, None] for sizes in zip(*(
+            (column.cuts, column.values) for column in columns), strict=True))  # fmt: skip
+        self._offered: dict[Operator, BoolArray] = {
+            "<": places < cuts,
+            ">=": places < cuts,
+            "is": places < values,
+            "missing": np.array([[column.has_missing] for column in columns]),
+        }
         self.interrupted = False
 
     def best(self, depth: int, progress: Callable[[], None]) -> list[tuple[Condition, ...]]:
@@ -92,23 +102,50 @@ class Search:
 
     def _grown(self, atoms: tuple[_Atom, ...], rows: IndexArray | None) -> Iterator[Found]:
         """Yield the best slices with one more condition."""
+        sums = self._sums(rows)
+        below = np.cumsum(sums[:, :, :BINS], axis=2)
+        parts: dict[Operator, FloatArray] = {
+            "<": below,
+            ">=": below[:, :, -1:] - below,
+            "is": sums[:, :, :BINS],
+            "missing": sums[:, :, BINS : BINS + 1],
+        }
+        for operator, part in parts.items():
+            rank = self._rank(part, len(atoms) + 1)
+            rank[~self._offered[operator] | self._taken(atoms, operator)] = -math.inf
+            best = np.argsort(-rank, axis=1)[:, : _EQUAL if operator == "is" else 1]
+            ranks = np.take_along_axis(rank, best, axis=1)
+            for j, place in np.argwhere(ranks > -math.inf).tolist():
+                yield Found(float(ranks[j, place]), (*atoms, _Atom(j, operator, int(best[j, place]))))
+
+    def _sums(self, rows: IndexArray | None) -> FloatArray:
+        """Sum what lies beyond, its variance and the rows, by feature and code: an array of shape (3, features, codes).
+
+        Features are taken a few at a time, so that small data take one pass.
+        """
         beyond, variance = self._beyond, self._variance
         if rows is not None:
             beyond, variance = beyond[rows], variance[rows]
-        for j, column in enumerate(self._columns):
-            codes = self._codes[j] if rows is None else self._codes[j][rows]
-            codes = codes.astype(np.intp)
-            sums = np.stack([
-                np.bincount(codes, beyond, CODES), np.bincount(codes, variance, CODES), np.bincount(codes, None, CODES)
-            ])  # fmt: skip
-            taken = {atom.operator for atom in atoms if atom.feature == j}
-            for operator, part in _parts(column, sums):
-                if taken and (operator in taken or not taken | {operator} <= {"<", ">="}):
-                    continue
-                rank = self._rank(part, len(atoms) + 1)
-                for k in np.argsort(-rank)[: _EQUAL if operator == "is" else 1].tolist():
-                    if rank[k] > -math.inf:
-                        yield Found(float(rank[k]), (*atoms, _Atom(j, operator, k)))
+        together = max(_TOGETHER // max(len(beyond), 1), 1)
+        found = []
+        for first in range(0, len(self._codes), together):
+            some = self._codes[first : first + together]
+            codes = np.empty((len(some), len(beyond)), dtype=np.intp)
+            for k, column in enumerate(some):
+                codes[k] = column if rows is None else column[rows]
+                codes[k] += k * CODES
+            flat, size = codes.reshape(-1), len(some) * CODES
+            e, v = (x if len(some) == 1 else np.tile(x, len(some)) for x in (beyond, variance))
+            sums = np.stack([np.bincount(flat, e, size), np.bincount(flat, v, size), np.bincount(flat, None, size)])
+            found.append(sums.reshape(3, len(some), CODES))
+        return np.concatenate(found, axis=1)
+
+    def _taken(self, atoms: tuple[_Atom, ...], operator: Operator) -> BoolArray:
+        """Tell which features have a condition that another one with this operator adds nothing to."""
+        found = np.zeros((len(self._columns), 1), dtype=bool)
+        for atom in atoms:
+            found[atom.feature] |= {atom.operator, operator} != {"<", ">="}
+        return np.asarray(found)
 
     def _rank(self, sums: FloatArray, conditions: int) -> FloatArray:
         beyond, variance, n = sums
@@ -149,15 +186,3 @@ _MASKS: dict[Operator, Callable[[AnyArray, int], BoolArray]] = {
     "is": lambda codes, k: np.asarray(codes == k),
     "missing": lambda codes, k: np.asarray(codes == BINS),
 }
-
-
-def _parts(column: Coded, sums: FloatArray) -> Iterator[tuple[Operator, FloatArray]]:
-    """Yield the sums of the conditions on a feature, by operator."""
-    if column.cuts:
-        below = np.cumsum(sums[:, : len(column.cuts) + 1], axis=1)
-        yield "<", below[:, :-1]
-        yield ">=", below[:, -1:] - below[:, :-1]
-    if column.values:
-        yield "is", sums[:, : len(column.values)]
-    if column.has_missing:
-        yield "missing", sums[:, BINS : BINS + 1]

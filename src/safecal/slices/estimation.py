@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def shares_of_error(firsts: int, seconds: int) -> list[float]:
     return found
 
 
-def _members(keys: Sequence[int], firsts: int, count: int) -> list[IndexArray]:
+def _members(keys: Sequence[Any], firsts: int, count: int) -> list[IndexArray]:
     """Return the places of the keys that each slice is made of."""
     numbers = np.array(keys, dtype=np.intp)
     found = []
@@ -77,41 +77,37 @@ def estimates(tally: Tally, firsts: int, seconds: int, *, level: float, over: bo
     """Bound the candidates by sums that are grouped by `membership`; None where the other half has no row of one."""
     groups = tally.groups
     assert groups is not None
-    members = _members([int(key) for key in groups.keys], firsts, firsts + seconds)  # type: ignore[call-overload]
-    shares = shares_of_error(firsts, seconds)
-    found: list[Estimate | None] = []
-    for places, share in zip(members, shares, strict=True):
-        sums = groups.sums[places].sum(axis=0, keepdims=True)
-        alphas = [(1.0 - level) * share * part for part in (_TESTED, 1.0 - _TESTED, FIRM)]
-        found.append(_estimate(tally, places, sums, alphas, level, over) if sums[0, COLUMN["weight"]] > 0.0 else None)
-    return found
-
-
-def _estimate(
-    tally: Tally, places: IndexArray, sums: FloatArray, alphas: list[float], level: float, over: bool
-) -> Estimate:
-    tested, other, firm = alphas
-    ends = _Ends(tally, places, sums)
+    count = firsts + seconds
+    if not count:
+        return []
+    members = _members(groups.keys, firsts, count)
+    sums = np.stack([groups.sums[places].sum(axis=0) for places in members])
+    column = {name: sums[:, COLUMN[name]] for name in COLUMN}
     side = -1 if over else +1
-    shown, far, firmly = ends(tested, side), ends(other, -side), ends(firm, side)
-    low, high = (shown, far) if over else (far, shown)
-    value = float(Keys.of(sums).ecd[0])
-    weight = float(sums[0, COLUMN["weight"]])
-    possible = weight - float(sums[0, COLUMN["weight_impossible"]])
-    dimension = dimensions(float(sums[0, COLUMN["sum_varentropy"]]), possible)
-    method = "skewness-corrected t, together" if tally.clusters is None else "t on clusters, together"
-    return Estimate(
-        int(sums[0, COLUMN["n"]]),
-        Interval(value, low, high, level, method),
-        firmly,
-        _temperature(tally, places, sums, 0.5 * (tested + other), high - value, level),
-        float(sums[0, COLUMN["sum_predicted"]]) / weight,
-        float(sums[0, COLUMN["sum_observed"]]) / weight,
-        float(dimension),
+    shares = [(1.0 - level) * share for share in shares_of_error(firsts, seconds)]
+    bounds = [_Bounds(tally, places, sums[k : k + 1]) for k, places in enumerate(members)]
+    shown, far, firm = (
+        np.array([bound(part * share, end) for bound, share in zip(bounds, shares, strict=True)])
+        for part, end in ((_TESTED, side), (1.0 - _TESTED, -side), (FIRM, side))
     )
+    low, high = (shown, far) if over else (far, shown)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ecd = Keys.of(sums).ecd
+        predicted, observed = (column[name] / column["weight"] for name in ("sum_predicted", "sum_observed"))
+        many = dimensions(column["sum_varentropy"], column["weight"] - column["weight_impossible"])
+        temperatures = _temperatures(tally, members, sums, 0.5 * (1.0 - level) / count, high - ecd, level)
+    method = "skewness-corrected t, together" if tally.clusters is None else "t on clusters, together"
+    return [
+        Estimate(
+            int(column["n"][k]),
+            Interval(float(ecd[k]), float(low[k]), float(high[k]), level, method),
+            float(firm[k]), temperatures[k], float(predicted[k]), float(observed[k]), float(many[k]),
+        ) if column["weight"][k] > 0.0 else None
+        for k in range(count)
+    ]  # fmt: skip
 
 
-class _Ends:
+class _Bounds:
     """The bounds of one slice, by the probability to miss and the side."""
 
     def __init__(self, tally: Tally, places: IndexArray, sums: FloatArray) -> None:
@@ -119,7 +115,7 @@ class _Ends:
 
     def __call__(self, alpha: float, side: int) -> float:
         tally, sums = self._tally, self._sums
-        if tally.clusters is None:
+        if tally.clusters is None or not sums[0, COLUMN["n"]]:
             return float(Keys.of(sums).bounds((alpha, side))[0][0])
         if sums[0, COLUMN["weight_impossible"]] > 0.0:
             return math.inf
@@ -131,19 +127,19 @@ class _Ends:
         return max(float(found.low[0]), tally.least_excess) if side < 0 else float(found.high[0])
 
 
-def _temperature(
-    tally: Tally, places: IndexArray, sums: FloatArray, alpha: float, reach: float, level: float
-) -> Interval:
+def _temperatures(
+    tally: Tally, members: list[IndexArray], sums: FloatArray, alpha: float, reach: FloatArray, level: float
+) -> list[Interval]:
     law: NodeKeys | StateKeys
     if tally.group_nodes is not None:
-        nodes = tally.group_nodes.take(places).sums.sum(axis=0, keepdims=True)
+        nodes = np.stack([tally.group_nodes.sums[places].sum(axis=0) for places in members])
         most = math.nan if tally.n_certain else tally.most_entropy
-        law = NodeKeys(NodeTable((0,), nodes, tally.group_nodes.classes), sums, most)
+        law = NodeKeys(NodeTable(tuple(range(len(nodes))), nodes, tally.group_nodes.classes), sums, most)
     elif tally.family == "gaussian":
         law = StateKeys(sums)
     else:
-        return Interval(math.nan, math.nan, math.nan, level, "none: no log-partition function")
-    widened = None if tally.clusters is None else np.array([reach])
-    ends = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.zeros(1, dtype=np.intp))
-    value, low, high = (float(end[0]) for end in ends)
-    return Interval(value, low, high, level, "from sums, together")
+        return [Interval(math.nan, math.nan, math.nan, level, "none: no log-partition function")] * len(sums)
+    widened = None if tally.clusters is None else reach
+    found = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.arange(len(sums)))
+    ends = (x.tolist() for x in found)
+    return [Interval(t, low, high, level, "from sums, together") for t, low, high in zip(*ends, strict=True)]
