@@ -27,7 +27,7 @@ def work():
 """,
     COMMAND: """
 import contextlib, io, json
-import safecal.cli.evaluate, safecal.engines.batches
+import safecal.cli.commands, safecal.engines.batches
 from safecal.cli.main import main
 import polars
 def work():

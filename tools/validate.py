@@ -32,7 +32,7 @@ from scipy import integrate, special
 
 import safecal
 from safecal.inference.bounds import Bounds
-from safecal.inference.keyed import interval_from_sums
+from safecal.inference.sum_bounds import interval_from_sums
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("size", "lattice", "equality", "power", "dependence", "coverage")  # the longest last

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
     from .families.predictions import Predictions
+    from .inference.bounds import implied_temperature
     from .inference.calibration import calibration_test
     from .inference.cox import Cox
     from .inference.local import Local, Range
     from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
-    from .inference.temperature import implied_temperature
     from .judge.baseline import Baseline
     from .judge.comparison import Comparison, Difference, SideBySide
     from .judge.consistency import Consistency, assess_consistency
@@ -95,7 +95,7 @@ _HOMES = {
     "evaluate": "judge.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
-    "implied_temperature": "inference.temperature",
+    "implied_temperature": "inference.bounds",
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",

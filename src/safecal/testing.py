@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ._checks.options import spelled
+from ._checks.columns import spelled
 from ._sums.scored import Scored
 from ._sums.summary import Summary, summaries, summed
 from ._types import ArrayLike, Labels

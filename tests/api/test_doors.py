@@ -190,7 +190,7 @@ def _keywords(function: Callable[..., Any]) -> set[str]:
 def test_the_typed_options_are_those_of_the_doors() -> None:
     assert set(LimitOptions.__annotations__) == set(safecal.Limits.__slots__)
     assert set(EvaluateOptions.__annotations__) == _keywords(evaluate_predictions) | set(LimitOptions.__annotations__)
-    arrays = {"logits", "pos_label", "labels", "clip"}
+    arrays = {"logits", "pos_label", "labels", "by_label", "clip"}
     assert _keywords(safecal.evaluate) == set(EvaluateOptions.__annotations__) | arrays
 
 

@@ -76,7 +76,7 @@ UPWARD = {
     ("judge.evaluation", "Evaluation._repr_html_"): {"html.notebook"},
     ("judge.verdict", "Verdict._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
-    ("_sums.table", "Table.intervals"): {"inference.keyed"},
+    ("_sums.table", "Table.intervals"): {"inference.sum_bounds"},
     ("_sums.table", "Table.__repr__"): {"judge.display"},
     ("_sums.table", "Table._repr_html_"): {"judge.display"},
 }
@@ -322,7 +322,7 @@ NOT_FOR_A_FIRST_ANSWER = {
     "scipy.sparse",
     "scipy.spatial",
     "scipy.stats",
-    "safecal.cli.compare",
+    "safecal.judge.paired",
     "safecal.cli.paper",
     "safecal.cli.recalibrate",
     "safecal.cli.watch_options",
@@ -342,7 +342,7 @@ def test_a_first_answer_imports_little(tmp_path: Path) -> None:
     path.write_text("y,p\n" + "1,0.8\n0,0.3\n1,0.6\n0,0.1\n" * 100, encoding="ascii")
     code = f"from safecal.cli.main import main; assert main(['evaluate', {str(path)!r}]) == 0"
     loaded = _modules_after(code)
-    assert "safecal.cli.evaluate" in loaded
+    assert "safecal.cli.commands" in loaded
     own = _modules_after("import numpy, scipy.special, polars")
     assert not (loaded - own) & NOT_FOR_A_FIRST_ANSWER
 

@@ -227,15 +227,14 @@ def test_several_labels_a_row_are_recognised_before_anything_else(door: Door, y_
         assert str(caught.value) == (
             "`y_true` must be one label for each row, shape (n,); got shape (4, 3) with 3 ones in row 2: several "
             "labels a row.\n\n"
-            "Hint: evaluate each label by itself: `[evaluate(y_true[:, j], y_prob[:, j]) for j in range(3)]`."
+            "Hint: evaluate every label with `evaluate(y_true, y_prob, by_label=True)`."
         )
 
 
 def test_the_hint_for_several_labels_is_a_line_that_runs() -> None:
     y_prob = np.full((4, 3), 0.75)
-    found = [safecal.evaluate(MULTI[:, j], y_prob[:, j]) for j in range(3)]
-    assert [each.n for each in found] == [4, 4, 4]
-    with pytest.raises(ShapeError, match=r"evaluate\(y_true\.iloc\[:, j\], logits=logits\[:, j\]\)"):
+    assert safecal.evaluate(MULTI, y_prob, by_label=True).n == 12
+    with pytest.raises(ShapeError, match=r"`evaluate\(y_true, logits=logits, by_label=True\)`"):
         safecal.evaluate(pd.DataFrame(MULTI), logits=y_prob)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import safecal
 from safecal import errors
-from safecal._kernels.nodes import node_rows
+from safecal._kernels.spectrum import node_rows
 from safecal._sums.cells import Cells
 from safecal._sums.nodes import Nodes
 from safecal._sums.plan import Plan

@@ -12,7 +12,7 @@ import pytest
 
 import safecal
 from safecal import Bins, Evaluation, Limits, Summary
-from safecal._kernels.cells import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
+from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
 from safecal._sums import tally as tally_module
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.histogram import _cells

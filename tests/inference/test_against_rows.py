@@ -14,7 +14,7 @@ from scipy import special, stats
 
 import safecal
 from safecal._sums.tally import Tally
-from safecal.inference import tested as testing
+from safecal.inference import calibration as testing
 from safecal.inference.bounds import Bounds
 from safecal.inference.nodes import NodesLaw
 from safecal.inference.points import PointsLaw

@@ -10,7 +10,7 @@ from scipy import stats
 
 import safecal
 from safecal._sums.tally import Tally
-from safecal.inference.axis import axes_of
+from safecal.inference.shifts import axes_of
 
 N, D = 400, 3
 

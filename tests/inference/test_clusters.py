@@ -13,13 +13,11 @@ from scipy import special, stats
 import safecal
 from safecal._sums.dependence import RARE
 from safecal._sums.tally import Tally
-from safecal.inference.bounds import Bounds
-from safecal.inference.cluster_bounds import clustered_bounds
-from safecal.inference.cluster_mistakes import clustered_ratios
+from safecal.inference.bounds import Bounds, clusters_needed
 from safecal.inference.clustered import ClusteredLaw
-from safecal.inference.dependence import Rarity
+from safecal.inference.dependence import Rarity, clustered_bounds
 from safecal.inference.local import Local
-from safecal.inference.needed import clusters_needed
+from safecal.inference.mistakes import clustered_ratios
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))
 

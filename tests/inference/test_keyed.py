@@ -12,7 +12,7 @@ from scipy import special
 import safecal
 from safecal import Predictions, Summary
 from safecal._sums.summary import as_sums
-from safecal.inference.keyed import (
+from safecal.inference.sum_bounds import (
     bounds_by_key,
     firm_and_weak_bounds,
     interval_from_sums,

@@ -9,7 +9,7 @@ from scipy import special, stats
 import safecal
 from safecal import Predictions, Tally
 from safecal.inference.bounds import Bounds, law_of
-from safecal.inference.keyed_temperature import KeyTemperatures, NodeKeys, StateKeys
+from safecal.inference.key_temperatures import KeyTemperatures, NodeKeys, StateKeys
 from safecal.judge.groups import judge_groups
 from safecal.judge.limits import Limits
 

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal._kernels.nodes import NODES, node_rows
+from safecal._kernels.spectrum import NODES, node_rows
 from safecal._sums.nodes import Nodes
 from safecal.inference.calibration import calibration_test
 from safecal.inference.nodes import NodesLaw
-from safecal.inference.surprises import draw_surprises, expected_surprises, surprise_rates
+from safecal.inference.tails import draw_surprises, expected_surprises, surprise_rates
 
 SIDES = ("overconfident", "underconfident")
 

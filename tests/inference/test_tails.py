@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import safecal
-from safecal.inference.keyed import interval_from_sums
+from safecal.inference.sum_bounds import interval_from_sums
 from safecal.inference.tails import lugannani_rice, normal, pearson3, pearson3_quantile
 
 

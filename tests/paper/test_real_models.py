@@ -23,7 +23,7 @@ Image = pytest.importorskip("PIL.Image")
 pytestmark = pytest.mark.extra
 
 import safecal  # noqa: E402
-from safecal.cli.paper_table2 import add_parser  # noqa: E402
+from safecal.cli.paper import add_table2  # noqa: E402
 from safecal.errors import FileError, LabelError, OptionError  # noqa: E402
 from safecal.paper import published_table2  # noqa: E402
 from safecal.paper.cells import cells_of  # noqa: E402
@@ -62,7 +62,7 @@ def comments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     def run(*words: object) -> str:
         parser = argparse.ArgumentParser("safecal")
-        add_parser(parser.add_subparsers(required=True))
+        add_table2(parser.add_subparsers(required=True))
         options = parser.parse_args(["table2", *map(str, words)])
         capsys.readouterr()
         assert options.run(options) == 0
@@ -185,7 +185,7 @@ def test_an_interrupted_command_says_what_is_kept(
 
     monkeypatch.setattr(Progress, "add", add)
     parser = argparse.ArgumentParser("safecal")
-    add_parser(parser.add_subparsers(required=True))
+    add_table2(parser.add_subparsers(required=True))
     words = ["table2", "bertimbau", "--model", str(bert), "--data", str(comments), "--cache", str(tmp_path)]
     options = parser.parse_args(words)
     assert options.run(options) == 130
@@ -194,9 +194,9 @@ def test_an_interrupted_command_says_what_is_kept(
 
 SCRIPT = """
 import argparse, sys
-from safecal.cli.paper_table2 import add_parser
+from safecal.cli.paper import add_table2
 parser = argparse.ArgumentParser("safecal")
-add_parser(parser.add_subparsers(required=True))
+add_table2(parser.add_subparsers(required=True))
 options = parser.parse_args(sys.argv[1:])
 sys.exit(options.run(options))
 """

@@ -10,8 +10,8 @@ import pytest
 import safecal
 from safecal._kernels import bernoulli as kernel
 from safecal._kernels import compiled
-from safecal._kernels.cells import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
 from safecal._kernels.compiled import bernoulli_sums, floats
+from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
 
 from .test_compiled import LOGITS, RNG, ROWS, both, chance, needs_kernel
 from .test_compiled import _all_agree as all_agree

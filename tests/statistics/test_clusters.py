@@ -16,10 +16,10 @@ from safecal import Limits, Place
 from safecal._sums.tally import Tally
 from safecal.errors import UnavailableError
 from safecal.inference.bounds import Bounds
-from safecal.inference.cluster_bounds import clustered_bounds
-from safecal.inference.cluster_mistakes import clustered_ratios
-from safecal.inference.keyed import bounds_by_key
+from safecal.inference.dependence import clustered_bounds
 from safecal.inference.local import Local
+from safecal.inference.mistakes import clustered_ratios
+from safecal.inference.sum_bounds import bounds_by_key
 from safecal.judge.places import range_places
 
 pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over

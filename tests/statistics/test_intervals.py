@@ -8,7 +8,7 @@ import safecal
 from safecal._sums.summary import as_sums
 from safecal._sums.tabulate import by_group, tabulate
 from safecal.inference.bounds import Bounds
-from safecal.inference.keyed import bounds_by_key, interval_from_sums
+from safecal.inference.sum_bounds import bounds_by_key, interval_from_sums
 
 pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over
 LEVEL, ALPHA = 0.9, 0.05  # a two-sided interval of 90 % misses 5 % above

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.cli.paper_tracking import add_parser
+from safecal.cli.paper import add_tracking
 from safecal.errors import OptionError
 
 pytest.importorskip("stonesoup")
@@ -236,7 +236,7 @@ def test_the_picture(few: TrackingStudy, few_hard: TrackingStudy) -> None:
 
 def command(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers(required=True))
+    add_tracking(parser.add_subparsers(required=True))
     return parser.parse_args(["tracking", *words])
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._kernels.cells import LOWEST, cell_numbers
-from safecal._kernels.order import COARSE, STARTS, coarse_odds
+from safecal._kernels.spectrum import COARSE, LOWEST, STARTS, cell_numbers, coarse_odds
 from safecal._sums import cell_pairs, clustering
 from safecal._sums.cell_pairs import CellPairs, GatheredCells
 from safecal._sums.cells import WeightedCells

@@ -1,40 +1,35 @@
-"""Labels, probabilities and logits."""
+"""Probabilities and logits of classes: their form and range, the sums of rows, and predictions that are certain."""
 
-import sys
-from collections.abc import Hashable, Iterable
+import math
 from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
+from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import (
-    DtypeError,
     FormError,
     InputError,
-    LabelError,
     MissingValueError,
+    NormalisationError,
     OptionError,
     RangeError,
     ShapeError,
 )
-from .arrays import as_keys, as_numbers, block, is_missing, not_empty, refuse, slices
-from .message import fail, phrase, same_rows, show
-from .spelling import is_text, spelled_labels
+from .arrays import as_numbers, block, from_torch, not_empty, refuse, slices
+from .message import fail, phrase, show
 
 __all__ = [
-    "FromOne",
-    "binary_outcomes",
-    "class_outcomes",
+    "certain_reason",
     "class_shape",
+    "clip_for",
     "clip_value",
-    "equal_labels",
-    "never_occurs",
+    "decimals_of",
     "one_form",
-    "outcome_column",
     "probabilities",
     "real_logits",
     "refuse_arrays",
-    "refuse_shifted",
+    "row_sums",
+    "row_tolerance",
 ]
 
 
@@ -151,308 +146,141 @@ def clip_value(clip: Any, name: str, classes: int) -> float | None:
     return float(clip)
 
 
-def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
-    """Return outcomes as an array of shape (n,); refuse what is none before anything is said about the predictions."""
-    labels = as_keys(y_true, "y_true")
-    _are_labels(labels)
-    if _swapped(labels, values):
-        raise fail(
-            LabelError, "y_true", "must hold what happened",
-            got=f"numbers between 0 and 1, and whole numbers as `{name}`",
-            hint=phrase("swapped", given="logits=logits" if name == "logits" else name),
-        )  # fmt: skip
-    if labels.ndim == 1:
-        return labels
-    got, hint = f"shape {labels.shape}", None
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        hint = "pass `y_true[:, 0]`."
-    elif labels.ndim == 2:
-        ones = _ones(labels)
-        if ones is not None and (ones == 1).all():
-            hint = "for one-hot rows pass `y_true.argmax(axis=1)`."
-        elif ones is not None:
-            row = int(ones.argmax())
-            got += f" with {ones[row]} ones in row {row}: several labels a row"
-            one = "y_true.iloc[:, j]" if hasattr(y_true, "iloc") else "y_true[:, j]"
-            other = f"{'logits=' if name == 'logits' else ''}{name}[:, j]"
-            line = f"[evaluate({one}, {other}) for j in range({labels.shape[1]})]"
-            hint = f"evaluate each label by itself: `{line}`."
-    raise fail(ShapeError, "y_true", "must be one label for each row, shape (n,)", got=got, hint=hint)
+_MOVE = 0.005  # nat
+_DECIMALS = range(2, 7)
+_ROUNDING = 0.01  # that far from 1 a sum of float16 or bfloat16 may come to lie
 
 
-def _are_labels(labels: AnyArray) -> None:
-    """Refuse what compares with a label and is none: structures, raw bytes, complex numbers."""
-    strange = labels.dtype.kind in "cV"
-    if labels.dtype.kind == "O":
-        strange = any(isinstance(v, complex | np.complexfloating | np.void) for v in labels.reshape(-1))
-    if strange:
-        got = f"dtype {labels.dtype}" if labels.dtype.kind != "O" else "complex numbers or structures among objects"
-        hint = "is it the right column? A field of a structure is one: `y_true['name']`."
-        raise fail(DtypeError, "y_true", "must hold labels: numbers, truths or text", got=got, hint=hint)
+def row_tolerance(classes: int) -> float:
+    """Return how far from 1 a row may sum: so little that ECD moves by at most 0.005 nat.
 
-
-def _swapped(labels: AnyArray, values: AnyArray) -> bool:
-    """Tell whether outcomes look like probabilities, and probabilities like outcomes."""
-    if labels.dtype.kind != "f" or labels.size == 0 or not _whole(values.reshape(-1)[:64]):  # most end here
-        return False
-    with np.errstate(invalid="ignore"):
-        inside = all(bool(((labels[part] >= 0) & (labels[part] <= 1)).all()) for part in slices(labels))
-    if not inside or all(_whole(labels[part]) for part in slices(labels)):
-        return False
-    return all(_whole(values[part]) and bool((values[part] >= 0).all()) for part in slices(values))
-
-
-def _whole(values: AnyArray) -> bool:
-    with np.errstate(invalid="ignore"):
-        return values.dtype.kind in "biu" or bool((values % 1 == 0).all())
-
-
-def _ones(labels: AnyArray) -> IndexArray | None:
-    """Return how many ones each row of a matrix holds; None where it holds anything but zeros and ones."""
-    ones = np.asarray(labels == 1)
-    return ones.sum(axis=1) if bool((ones | np.asarray(labels == 0)).all()) else None
-
-
-def _label_column(labels: AnyArray, n: int, reference: str) -> AnyArray:
-    same_rows("y_true", len(labels), n, reference)
-    if labels.dtype.kind == "f":
-        missing = np.isnan(labels)
-    elif labels.dtype.kind == "O":
-        missing = np.fromiter(map(is_missing, labels), dtype=bool, count=n)
-    else:
-        return labels
-    if missing.any():
-        first = int(missing.argmax())
-        raise fail(
-            MissingValueError,
-            "y_true",
-            "must not hold missing values",
-            got=show(labels[first]),
-            place=f"row {first}",
-            count=(int(missing.sum()), n),
-            hint=phrase("drop"),
-        )
-    return labels
-
-
-def _distinct(labels: AnyArray) -> list[Any]:
-    if labels.dtype.kind == "O":
-        return list(dict.fromkeys(labels.tolist()))
-    return list(np.unique(labels).tolist())
-
-
-def _unexpected(labels: AnyArray, bad: BoolArray, rule: str, hint: str) -> InputError:
-    first = int(bad.argmax())
-    where, count = f"row {first}", (int(bad.sum()), len(labels))
-    return fail(LabelError, "y_true", rule, got=show(labels[first]), place=where, count=count, hint=hint)
-
-
-def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = None, whole: bool = False) -> BoolArray:
-    """Return True where the positive outcome happened; it must, where these are the ``whole`` rows."""
-    labels = _label_column(y_true, n, reference)
-    if not isinstance(pos_label, str):
-        labels = _as_spelled(labels)
-    if pos_label is not None:
-        positive = _named_outcomes(labels, pos_label)
-        if whole and not positive.any():
-            raise never_occurs(pos_label, list(map(show, _distinct(labels))))
-        return positive
-    if labels.dtype.kind == "b":
-        return labels
-    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(v, str) for v in labels)):
-        names = _distinct(labels)[:5]
-        hint = phrase("positive, for example", label=names[-1])
-        raise _unexpected(labels, np.ones(n, dtype=bool), phrase("zero or one"), hint)
-    if labels.dtype.kind in "iu" and all(_zeros_and_ones(labels[part]) for part in slices(labels)):
-        return _lowest_bytes(labels)
-    positive = np.asarray(labels == 1, dtype=bool)
-    bad = ~(positive | np.asarray(labels == 0, dtype=bool))
-    if bad.any():
-        hint = phrase("positive")
-        if labels.dtype.kind == "f" and bool((labels[bad] % 1 != 0).any()):
-            hint = phrase("a tie")
-        raise _unexpected(labels, bad, "must be 0 or 1", hint)
-    return positive
-
-
-def _as_spelled(labels: AnyArray) -> AnyArray:
-    """Return text as numbers, where every label is one; no name is compared with them."""
-    found = spelled_labels(labels) if is_text(labels) else None
-    return labels if found is None else found
-
-
-def _zeros_and_ones(labels: AnyArray) -> bool:
-    return bool(labels.min() >= 0 and labels.max() <= 1)
-
-
-def _lowest_bytes(labels: AnyArray) -> BoolArray:
-    """Return whole numbers that are 0 or 1 as truths, without a copy: the lowest byte of each says it all."""
-    if not labels.flags.c_contiguous:
-        return np.asarray(labels == 1, dtype=bool)
-    size = labels.dtype.itemsize
-    little = labels.dtype.byteorder == "<" or (labels.dtype.byteorder in "=|" and sys.byteorder == "little")
-    return np.asarray(labels.view(np.bool_)[(0 if little else size - 1) :: size])
-
-
-def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
-    textual = labels.dtype.kind in "US"
-    if labels.dtype.kind != "O" and textual != isinstance(pos_label, str | bytes):
-        raise never_occurs(pos_label, list(map(show, _distinct(labels))), comparable=False)
-    positive = equal_labels(labels, pos_label)
-    others = _distinct(labels[~positive])
-    if len(others) > 1:
-        if not positive.any():
-            raise never_occurs(pos_label, list(map(show, others)))
-        raise fail(
-            LabelError,
-            "y_true",
-            phrase("one other label", label=show(pos_label)),
-            got=f"{len(others)} others: {', '.join(map(show, others[:5]))}",
-            hint=phrase("a column a class"),
-        )
-    return positive
-
-
-def equal_labels(labels: AnyArray, label: Any) -> BoolArray:
-    """Compare as Python does, exactly: NumPy makes floats of whole numbers first where one side is a float."""
-    if labels.dtype.kind == "O":
-        return np.fromiter((v == label for v in labels), bool, len(labels))
-    if isinstance(label, np.generic):
-        label = label.item()
-    if labels.dtype.kind in "iu" and isinstance(label, float):
-        if not label.is_integer():
-            return np.zeros(len(labels), dtype=bool)
-        label = int(label)
-    elif labels.dtype.kind == "f" and isinstance(label, int):
-        if label.bit_length() > 1023 or label != int(float(label)):
-            return np.zeros(len(labels), dtype=bool)
-        label = float(label)
-    return np.asarray(labels == label, dtype=bool)
-
-
-def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> InputError:
-    """Build the error for a positive label that is nowhere among the outcomes; ``others`` are there, as typed."""
-    shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-    hint = phrase("never happened" if comparable else "never occurs", shown=shown, label=show(pos_label))
-    got = f"{show(pos_label)}, which never occurs"
-    return fail(LabelError, "pos_label", phrase("a label that occurs"), got=got, hint=hint)
-
-
-def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, labels: Any = None) -> IndexArray:
-    """Return the column index of the class that happened."""
-    column = _label_column(y_true, n, reference)
-    if labels is None or not (isinstance(labels, Iterable) and any(isinstance(name, str) for name in labels)):
-        column = _as_spelled(column)
-    if labels is not None:
-        return _labelled_outcomes(column, classes, labels, reference)
-    if column.dtype.kind in "USO" and not all(isinstance(v, int | np.integer) for v in column):
-        names = show(sorted(map(str, _distinct(column)))[:4])
-        hint: str = phrase("name the classes", name=reference, names=names)
-        rule = phrase("class number", last=classes - 1)
-        raise _unexpected(column, np.ones(n, dtype=bool), rule, hint)
-    if column.dtype.kind in "mM":
-        rule = phrase("class number", last=classes - 1)
-        raise _unexpected(column, np.ones(n, dtype=bool), rule, "these are times: is it the right column?")
-    if column.dtype.kind == "O":
-        index = np.fromiter((v if 0 <= v < classes else -1 for v in column), dtype=np.intp, count=n)
-    else:
-        with np.errstate(invalid="ignore"):
-            index = column.astype(np.intp)
-    bad = (index != column) | (index < 0) | (index >= classes)
-    if bad.any():
-        hint = phrase("other names")
-        if bool(column.min() == 1) and bool(column.max() == classes):
-            hint = phrase("from 1", numbers=_numbers(1, classes))
-        raise _unexpected(column, np.asarray(bad, dtype=bool), f"must be a class number from 0 to {classes - 1}", hint)
-    return index
-
-
-def _numbers(first: int, count: int) -> str:
-    return str(list(range(first, first + count))) if count <= 5 else f"range({first}, {first + count})"
-
-
-def refuse_shifted(index: IndexArray, values: AnyArray, name: str) -> None:
-    """Refuse every class number but 0, where the predictions do not bear them out."""
-    found = FromOne()
-    found.add(index, values, name)
-    found.refuse()
-
-
-class FromOne:
-    """Class numbers that may have been counted from 1, of rows that come in parts.
-
-    Labels 1 and 2 for three columns are class numbers of which 0 never happened, or were counted from 1. They are
-    taken for class numbers where the model expects less than one outcome of class 0, or where the columns they name
-    are more probable than the columns before, by two standard errors. Once 0 has happened nothing more is looked at.
+    Used as given, a row that sums to ``1 + d`` has an excess larger than that of the normalised row by exactly
+    ``d (log(1 + d) - h)``, where ``h`` is the entropy of the latter, at most ``log K``. For ``|d| < 0.0099`` that is no
+    more than ``|d| (log K + 0.01)``, whatever the row and whatever happened; and a mean moves no more than its rows.
     """
-
-    def __init__(self) -> None:
-        self._seen: BoolArray | None = None  # which classes have happened
-        self._name, self._n = "y_prob", 0
-        self._expected = self._total = self._squares = 0.0
-
-    def add(self, index: IndexArray, values: AnyArray, name: str) -> None:
-        """Look at some rows; ``name`` is "y_prob" or "logits"."""
-        n, classes = values.shape
-        if self._seen is None:
-            self._seen, self._name = np.zeros(classes, dtype=bool), name
-        if self._seen[0] or classes < 3 or n == 0:
-            return
-        self._seen[index] = True
-        if self._seen[0]:
-            return
-        self._n += n
-        for part in slices(values):
-            p = block(values, part)
-            if name == "logits":
-                p = np.exp(p - p.max(axis=1, keepdims=True))
-                p /= p.sum(axis=1, keepdims=True)
-            rows = np.arange(len(p))
-            ahead = p[rows, index[part]] - p[rows, index[part] - 1]
-            self._expected += float(p[:, 0].sum())
-            self._total += float(ahead.sum())
-            self._squares += float((ahead**2).sum())
-
-    def refuse(self) -> None:
-        """Refuse the labels of all rows that were looked at."""
-        n, seen = self._n, self._seen
-        if seen is None or len(seen) < 3 or n < 2 or seen[0] or not seen[1:].all():
-            return
-        spread = max(self._squares - self._total**2 / n, 0.0)
-        if self._expected < 1.0 or self._total > 2.0 * np.sqrt(spread):
-            return
-        classes = len(seen)
-        names = _numbers(0, classes)
-        counted = ", ".join(map(str, range(1, min(classes, 4)))) + (", ..." if classes > 4 else "")
-        raise fail(
-            LabelError, "y_true", f"must be a class number from 0 to {classes - 1}",
-            got=f"{counted} and never 0, which `{self._name}` expects {self._expected:.3g} times",
-            hint=phrase("from 1, or never 0", numbers=names),
-        )  # fmt: skip
+    return _MOVE / (math.log(classes) + 0.01)
 
 
-def _labelled_outcomes(column: AnyArray, classes: int, labels: Any, reference: str) -> IndexArray:
-    try:
-        names: list[Hashable] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-        number = {name: k for k, name in enumerate(names)}
-    except TypeError as error:
-        raise fail(LabelError, "labels", "must be a list of names", got=show(labels)) from error
-    if len(names) != classes:
-        raise fail(
-            ShapeError,
-            "labels",
-            f"must name each of the {classes} columns of `{reference}`",
-            got=f"{len(names)} names",
+def row_sums(array: AnyArray, name: str, given: Any = None) -> None:
+    """Require every row to sum to one, within `row_tolerance`; ``given`` is the argument that became the array."""
+    tolerance = row_tolerance(array.shape[1])
+    worst, at, count = 0.0, 0, 0
+    for part in slices(array):
+        sums = array[part].sum(axis=1, dtype=np.float64)
+        off = np.abs(sums - 1.0)
+        count += int((off > tolerance).sum())
+        here = int(off.argmax())
+        if off[here] > abs(worst):
+            worst, at = float(sums[here] - 1.0), part.start + here
+    if count:
+        raise _refused(array, name, given, worst, at, count)
+
+
+def _refused(array: AnyArray, name: str, given: Any, worst: float, at: int, count: int) -> InputError:
+    return fail(
+        NormalisationError,
+        name,
+        f"must sum to 1 in each row, within {row_tolerance(array.shape[1]):.3g}",
+        got=f"{1.0 + worst:.9g} (off by {worst:+.3g}, the farthest)",
+        place=f"row {at}",
+        count=(count, array.shape[0]),
+        hint=_hint(array, name, given, worst, at),
+    )
+
+
+def _hint(array: AnyArray, name: str, given: Any, worst: float, at: int) -> str:
+    """Say what to type: for rounded values, for short floats, for anything else."""
+    short = "bfloat16" if "bfloat16" in str(getattr(given, "dtype", "")) else str(array.dtype)
+    wide = name
+    if short in ("bfloat16", "float16"):  # their quotients would be rounded again
+        wide = f"{name}.float()" if from_torch(given) else f"{name}.astype('float32')"
+    divided = f"`{wide} / {wide}.sum(axis=1, keepdims=True)`"
+    decimals = _decimals(block(array, slice(at, at + 1))[0], _eps(array))
+    if decimals is not None:
+        half_a_unit = 0.5 * 10.0**-decimals
+        zeros = half_a_unit * array.shape[1] < 1.0 and any((array[part] == 0).any() for part in slices(array))
+        key = "rounded sums and zeros" if zeros else "rounded sums"
+        return phrase(key, decimals=decimals, divided=divided, clip=half_a_unit)
+    if wide != name and abs(worst) < _ROUNDING:
+        return phrase("short floats", dtype=short, divided=divided)
+    return phrase("other sums", divided=divided)
+
+
+def _eps(array: AnyArray) -> float:
+    return float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
+
+
+def _decimals(row: FloatArray, eps: float) -> int | None:
+    """Return to how many decimals a row looks rounded; None where it does not, or where that is not why it is off."""
+    total = float(row.sum())
+    for decimals in _DECIMALS:
+        scale = 10.0**decimals
+        if scale * eps > 0.2 or total == 0.0:  # every float would look like it
+            return None
+        scaled = row * scale
+        if (np.abs(scaled - np.rint(scaled)) <= 0.5 * eps * scaled + 1e-9).all():
+            return decimals if abs(total - 1.0) <= (0.5 + 1e-6) * len(row) / scale else None
+    return None
+
+
+_MOST = 9  # decimals that are looked for
+
+
+def decimals_of(values: AnyArray) -> int:
+    """Return how many decimals numbers have that were rounded; 0 where they were not, or where it cannot be told."""
+    rounding = 4.0 * float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 0.0
+    exact = values.astype(np.float64, copy=False)
+    for decimals in range(1, _MOST + 1):
+        slack = rounding * 10.0**decimals
+        if slack > 0.01:  # a float of this size cannot tell
+            return 0
+        scaled = exact * 10.0**decimals
+        if bool((np.abs(scaled - np.rint(scaled)) <= slack).all()):
+            return decimals
+    return 0
+
+
+def clip_for(classes: int, decimals: int = 0) -> str:
+    """Return the smallest probability to suggest, as it is typed: half a unit of the last decimal, where it is known.
+
+    1e-7 is what float32 resolves near 1, and less than half a unit of six decimals. Zeros moved up to ``c`` add about
+    ``K c log(1/c)`` nat to the entropy of a row at most: beyond 1000 classes it shrinks, so that this stays near 0.002.
+    """
+    if decimals:
+        return f"5e-{decimals + 1}"
+    return f"1e-{7 + max(math.ceil(math.log10(classes)) - 3, 0)}"
+
+
+def certain_reason(certain: int, n: int, classes: int, decimals: int = 0) -> str:
+    """Say why predictions of which ``certain`` call an outcome impossible are not safe, and what to type.
+
+    Parameters
+    ----------
+    certain, n : int
+        Rows that give some outcome a probability of exactly 0, and all rows.
+    classes : int
+        How many outcomes there are.
+    decimals : int, default 0
+        To how many decimals predictions were rounded; 0 where they were not.
+
+    Returns
+    -------
+    str
+        Some sentences, the last of which ends with a line to paste.
+    """
+    one = certain == 1
+    if classes == 2:
+        what = (
+            f"{certain} of {n} predictions {'is' if one else 'are'} exactly 0 or 1, and one failure there would be an"
+            " infinite surprise."
         )
-    if len(number) != classes:
-        twice = next(name for name in names if names.count(name) > 1)
-        raise fail(LabelError, "labels", "must be distinct", got=f"{show(twice)} more than once")
-    if column.dtype.kind == "O":
-        index = np.fromiter((number.get(v, -1) for v in column), dtype=np.intp, count=len(column))
     else:
-        distinct, inverse = np.unique(column, return_inverse=True)
-        index = np.array([number.get(v, -1) for v in distinct.tolist()], dtype=np.intp)[inverse]
-    if (index < 0).any():
-        hint = "every label that occurs needs a column; is it spelled alike in both?"
-        raise _unexpected(column, np.asarray(index < 0, dtype=bool), phrase("one of labels", names=show(names)), hint)
-    return index
+        what = (
+            f"{certain} of {n} rows {'gives' if one else 'give'} some class a probability of exactly 0, and if that"
+            " class happens once, the surprise is infinite."
+        )
+    clip = clip_for(classes, decimals)
+    why = "Rounding makes such predictions, and so does a float32 softmax."
+    if decimals:
+        why = f"The predictions have {decimals} decimal{'' if decimals == 1 else 's'}, so a 0 may be up to {clip}."
+    return f"{what} {why} Pass finite `logits=`, or state the smallest probability you mean: `clip={clip}`."

@@ -1,7 +1,8 @@
-"""Weights, groups and options."""
+"""Columns beside the predictions (weights, groups, clusters, runs, steps), and the options of a function."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,11 +16,15 @@ __all__ = [
     "choice",
     "cluster_codes",
     "clusters",
+    "expected_rows",
     "fraction",
     "group_codes",
     "one_cluster",
     "one_side",
     "positive",
+    "run_column",
+    "spelled",
+    "step_column",
     "weights",
     "whole_number",
 ]
@@ -181,3 +186,81 @@ def whole_number(value: Any, name: str, least: int, error: type[InputError] = Op
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise fail(error, name, f"must be a whole number, at least {least}", got=show(value))
     return int(value)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spelled(*options: type) -> Callable[[F], F]:
+    """Let a function refuse names that it does not take; ``options`` are the typed dictionaries of its ``**``.
+
+    Without that, the name of a function deep inside stands in the error.
+    """
+
+    def decorate(function: F) -> F:
+        code = function.__code__
+        own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known = frozenset(own).union(*(kind.__annotations__ for kind in options)) - {"self", "cls"}
+
+        @wraps(function)
+        def inside(*given: Any, **named: Any) -> Any:
+            __tracebackhide__ = True
+            if not named.keys() <= known:
+                owner = given[0] if given and own[:1] == ("cls",) else None
+                door = function.__qualname__ if owner is None else f"{owner.__name__}.{function.__name__}"
+                raise _unknown(next(name for name in named if name not in known), door, known)
+            return function(*given, **named)
+
+        return inside  # type: ignore[return-value]
+
+    return decorate
+
+
+def _unknown(name: str, door: str, known: Iterable[str]) -> TypeError:
+    from difflib import get_close_matches  # a first answer does without it
+
+    near = get_close_matches(name, sorted(known), n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(f'`{word}`' for word in sorted(known))}."
+    return TypeError(f"`{name}` is no argument of `{door}`.\n\nHint: {hint}")
+
+
+def _present(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
+    """Number the keys of a column in which none may be missing: a row of no run or no step has no place."""
+    keys, codes = _one_column(column, name, n, reference)
+    if None in keys:
+        missing = codes == keys.index(None)
+        raise fail(
+            MissingValueError, name, "must not hold missing values", place=f"row {int(missing.argmax())}",
+            count=(int(missing.sum()), n), hint="give each row its run and its step, or leave the row out.",
+        )  # fmt: skip
+    return keys, codes
+
+
+def run_column(run: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]:
+    """Return for each row the number of its run, and how many runs there are; one alone is an error."""
+    keys, codes = _present(run, "run", n, reference)
+    if len(keys) < 2:
+        hint = "states of one run depend on each other; test its innovations (NIS), which do not: `gaussian(z, ...)`."
+        raise fail(ShapeError, "run", "must name at least two runs", got=f"{len(keys)}", hint=hint)
+    return codes, len(keys)
+
+
+def step_column(step: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]:
+    """Return for each row the number of its step, and how many steps there are."""
+    keys, codes = _present(step, "step", n, reference)
+    return codes, len(keys)
+
+
+def expected_rows(expected: Any, runs: tuple[IndexArray, int], steps: tuple[IndexArray, int]) -> int:
+    """Return how many rows there should be: by default one in each run at each step.
+
+    Where a run has several rows at a step, as with several targets, only the caller knows; none is missing then.
+    """
+    n = len(runs[0])
+    if expected is None:
+        once = len(np.unique(runs[0] * steps[1] + steps[0])) == n
+        return runs[1] * steps[1] if once else n
+    if isinstance(expected, bool) or not isinstance(expected, int | np.integer) or expected < n:
+        rule = "must be a whole number, at least the number of rows"
+        raise fail(OptionError, "expected", rule, got=f"{show(expected)} and {n} rows")
+    return int(expected)

@@ -8,10 +8,9 @@ import numpy as np
 from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
 from ..errors import OptionError, RangeError, ShapeError, UnavailableError
 from .arrays import as_numbers
-from .classes import class_shape, one_form, probabilities, real_logits
+from .classes import class_shape, one_form, probabilities, real_logits, row_sums
 from .columns import _one_column
 from .message import fail, same_rows, show
-from .row_sums import row_sums
 from .states import covariance_factor, one_spread, spread_column, triangular_factor
 
 __all__ = [

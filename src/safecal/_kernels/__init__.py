@@ -1,7 +1,9 @@
 """Bare row formulas on checked float64 blocks, in their stable form.
 
-``bernoulli``, ``categorical``, ``gaussian``   one prediction and its outcome to a few numbers
-``sums``                                       columns to sums, overall or by key
+``bernoulli``, ``categorical``, ``gaussian``, ``mixture``   one prediction and its outcome to a few numbers
+``spectrum``   the cell of a row, its nodes, its place in the order of the predictions: what inference needs beside sums
+``sums``       columns to sums, overall or by key
+``compiled``   the same by the C kernel, where it was built
 
 Kernels check nothing and know no class of the library: they take and return arrays.
 """

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._types import AnyArray, FloatArray, IndexArray
-from .cells import CELLS
-from .nodes import NODES
+from .spectrum import CELLS, NODES
 
 __all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "instructions", "key_sums"]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from .._kernels.order import BY_CLASS, COARSE
+from .._kernels.spectrum import BY_CLASS, COARSE
 from .._types import FloatArray, IndexArray
 from .dependence import added_by
 from .pairs import Gathered, PairPart, Pairs

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from .. import documents
-from .._kernels.cells import CELLS, CENTRES, LOWEST
+from .._kernels.spectrum import CELLS, CENTRES, LOWEST
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 
 __all__ = ["Cells", "Points", "WeightedCells"]

@@ -7,7 +7,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._kernels.nodes import NODES
+from .._kernels.spectrum import NODES
 from .._kernels.sums import column_sums
 from .._types import AnyArray, FloatArray, IndexArray
 from .keyed import Together, added, union

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._kernels.order import (
+from .._kernels.spectrum import (
     BY_CLASS,
     CONFIDENCES,
     SPREADS,

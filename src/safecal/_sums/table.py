@@ -406,7 +406,7 @@ class Table:
         tuple of Interval
             One for each key; those whose ``low`` is above a limit are over-confident beyond it.
         """
-        from ..inference.keyed import intervals_together
+        from ..inference.sum_bounds import intervals_together
 
         return intervals_together(self.sums, level)
 

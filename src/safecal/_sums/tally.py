@@ -12,8 +12,7 @@ import numpy as np
 from .. import documents
 from .._checks.columns import weights
 from .._checks.message import fail
-from .._kernels.cells import top_moments
-from .._kernels.order import coarse_confidences, coarse_spreads
+from .._kernels.spectrum import coarse_confidences, coarse_spreads, top_moments
 from .._steady import steadied
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import MergeError, ShapeError

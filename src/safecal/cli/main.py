@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from ..errors import SafecalError
 from ..visible import visible
 from .parser import build_parser
-from .streams import guarded, open_closed
+from .terminal import INTERRUPTED, guarded, open_closed
 
 __all__ = ["ERROR", "entry", "main"]
 
 ERROR = 2
 _HINT = "\n\nHint: "
-INTERRUPTED = 130  # what a shell expects after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:

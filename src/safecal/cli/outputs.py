@@ -1,19 +1,32 @@
-"""Files that the command line writes: checked before the work, written whole after it."""
+"""Files that the command line writes: checked before the work, written whole after it.
+
+An output must not be an input, nor another output: the same file is known by whatever name it goes.
+"""
+
+from __future__ import annotations
 
 import io
 import os
 import re
 import shlex
+import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from ..errors import FileError, MissingExtraError
 from ..files import write_atomically
-from .apart import Place, ReadFolder, check_apart, standard_output
 
-__all__ = ["check_outputs", "command_line", "frame_bytes", "write_plot"]
+__all__ = [
+    "Place",
+    "ReadFolder",
+    "check_outputs",
+    "command_line",
+    "frame_bytes",
+    "write_plot",
+]
 
 _FORMULA = r"^[\s]*[=+\-@|%]|^[\t\r\n]"  # how a formula begins, for one spreadsheet or another
 _PICTURES = (".svg", ".png", ".pdf")
@@ -50,12 +63,12 @@ def check_outputs(
     for path in named.values():
         if path is not None:
             _check_folder(path)
-    check_apart(
+    _check_apart(
         [
             *(Place.of("--store", path) for path in store),  # first: of two outputs the later is the one to change
             *(Place.of(word, path) for word, path in named.items() if path is not None),
             *(Place.of("--out", str(path), folder=True) for path in out),
-            *standard_output(),
+            *_standard_output(),
         ],
         [Place.read(word, path) for word, path in (inputs or {}).items() if path is not None],
         folders,
@@ -139,3 +152,143 @@ def _without_formulas(frame: Any) -> Any:
 def command_line() -> str:
     """Return the command as it was typed, without the folder of the program."""
     return shlex.join(["safecal", *(a for a in sys.argv[1:])]) if os.path.basename(sys.argv[0]) else "safecal"
+
+
+_EXAMPLE_ENDINGS = {
+    "--report": "-report.html",
+    "--plot": "-plot.svg",
+    "--out": "-calibrated.csv",
+    "--save": "-calibrator.json",
+    "--store": "-watch.sqlite",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file that the command line names, and the word it is named with."""
+
+    word: str
+    path: str | None  # none of standard input and output
+    found: os.stat_result | None
+    folder: bool = False  # whether the word names the folder of the file
+
+    @classmethod
+    def of(cls, word: str, path: str, *, folder: bool = False) -> Place:
+        """Look where a path leads."""
+        return cls(word, path, _status(path), folder)
+
+    @classmethod
+    def read(cls, word: str, path: str) -> Place:
+        """Look where an input comes from; ``-`` is standard input, except behind an option."""
+        if path == "-" and not word.startswith("--"):
+            return cls("standard input", None, _status(0))
+        return cls.of(word, path)
+
+    def is_same(self, other: Place) -> bool:
+        """Tell whether both are one file, or would be. Pipes and devices are none: nothing in them is destroyed."""
+        if self.found is not None and other.found is not None:
+            return stat.S_ISREG(self.found.st_mode) and os.path.samestat(self.found, other.found)
+        if self.found is not None or other.found is not None or self.path is None or other.path is None:
+            return False
+        a, b = (Path(os.path.realpath(path)) for path in (self.path, other.path))
+        return os.path.normcase(a.name) == os.path.normcase(b.name) and _one_folder(a.parent, b.parent)
+
+    def __str__(self) -> str:
+        return self.word if self.path is None else f"`{self.word}`"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ReadFolder:
+    """A folder in which files of some kinds are read."""
+
+    word: str
+    path: str
+    suffixes: Collection[str]
+
+    def holds(self, place: Place) -> bool:
+        """Tell whether the folder would be read for this file, or has a link to it."""
+        if place.found is not None and not stat.S_ISREG(place.found.st_mode):
+            return False
+        if place.path is not None:
+            real = Path(os.path.realpath(place.path))
+            if real.suffix.lower() in self.suffixes and any(_one_folder(self.path, above) for above in real.parents):
+                return True
+        return place.found is not None and any(os.path.samestat(place.found, one) for one in self._linked(place.found))
+
+    def _linked(self, found: os.stat_result) -> Iterator[os.stat_result]:
+        """Yield what may be the file under another name, without a look at every file."""
+        try:
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    read = Path(entry.name).suffix.lower() in self.suffixes
+                    if read and (entry.is_symlink() or entry.inode() == found.st_ino):
+                        seen = _status(entry.path)
+                        if seen is not None:
+                            yield seen
+        except OSError:  # whoever reads the folder tells of it
+            return
+
+
+def _standard_output() -> Iterator[Place]:
+    """Yield standard output where it was sent to a file."""
+    found = _status(1)
+    if found is not None and stat.S_ISREG(found.st_mode):
+        yield Place("standard output", None, found)
+
+
+def _check_apart(outputs: Iterable[Place], inputs: Iterable[Place], folders: Iterable[ReadFolder]) -> None:
+    """Refuse an output that is an input or another output."""
+    inputs, folders = tuple(inputs), tuple(folders)
+    seen: list[Place] = []
+    for output in outputs:
+        for others, why in ((inputs, "which is read"), (seen, "which is written, too")):
+            for other in others:
+                if output.is_same(other) and not _one_word(output, other):
+                    one, name = _one_file(output, other)
+                    raise FileError(f"{output} must be another file than {other}, {why}; {one}.{_hint(output, name)}")
+        for folder in folders:
+            if folder.holds(output):
+                kinds = ", ".join(sorted(folder.suffixes))
+                raise FileError(
+                    f"{output} must lie outside `{folder.word}`, where files named {kinds} are read; got "
+                    f"{output.path or 'such a file'}.{_hint(output, Path(output.path or 'watch'))}"
+                )
+        seen.append(output)
+
+
+def _one_word(a: Place, b: Place) -> bool:
+    """Tell whether both belong to one option, such as the files beside a store."""
+    return a.word == b.word and not a.folder
+
+
+def _one_file(output: Place, other: Place) -> tuple[str, Path]:
+    """Say that both are one file, and return a name of it."""
+    names = [place.path for place in (output, other) if place.path is not None]
+    if len(set(names)) == 2:
+        return f"{names[0]} is {names[1]}", Path(names[0])
+    return f"both are {names[0] if names else 'one file'}", Path(names[0] if names else "output")
+
+
+def _hint(output: Place, name: Path) -> str:
+    if output.folder:
+        return f"\n\nHint: give another folder with `{output.word}`."
+    if output.path is None:
+        return f"\n\nHint: send it elsewhere, for example `> {shlex.quote(f'{name.stem}-output.txt')}`."
+    example = shlex.quote(str(name.with_name(name.stem + _EXAMPLE_ENDINGS[output.word])))
+    return f"\n\nHint: give another name, for example `{output.word} {example}`."
+
+
+def _status(path: str | int) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _one_folder(a: str | Path, b: str | Path) -> bool:
+    one, other = _status(str(a)), _status(str(b))
+    if one is None or other is None:
+        return os.path.realpath(a) == os.path.realpath(b)
+    return os.path.samestat(one, other)

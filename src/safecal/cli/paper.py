@@ -1,6 +1,7 @@
 """``safecal paper``: the paper's tables and figures, made again."""
 
 import argparse
+import os
 import shlex
 import sys
 import time
@@ -8,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..errors import FileError, OptionError
 from ..visible import visible
-from .paper_table2 import add_parser as add_table2
-from .paper_tracking import add_parser as add_tracking
-from .streams import draw
-from .values import place, whole
+from .outputs import ReadFolder, check_outputs, write_plot
+from .terminal import INTERRUPTED, Progress, draw
+from .values import output, place, whole
 
-__all__ = ["add_papers", "run"]
+__all__ = ["add_papers", "add_table2", "add_tracking", "run", "_run_table2", "_run_tracking"]
 
 _EXAMPLES = """examples:
   safecal paper table1                          from the draws of the paper: all 99 cells
@@ -142,11 +143,9 @@ def _readings(options: argparse.Namespace) -> int:
 
 
 def _study(options: argparse.Namespace) -> int:
-    from ..errors import FileError, OptionError
     from ..paper import read_study, run_study, study_text, write_study
     from ..paper.pages import NAME
     from ..paper.study import steps
-    from .outputs import check_outputs
 
     if options.render and not options.out:
         raise OptionError("`--render` needs `--out`, where the JSON of a study lies.")
@@ -169,7 +168,6 @@ def _study(options: argparse.Namespace) -> int:
 def _figures(options: argparse.Namespace) -> int:
     from ..paper import write_figures
     from ..paper.figures import FILES
-    from .outputs import check_outputs
 
     files = _named(options.predictions or ())
     inputs = {f"--predictions {name}": file for name, file in files.items()}
@@ -182,7 +180,6 @@ def _figures(options: argparse.Namespace) -> int:
 
 def _named(words: Sequence[str]) -> dict[str, str]:
     """Return the files of predictions by their names."""
-    from ..errors import OptionError
 
     found: dict[str, str] = {}
     for word in words:
@@ -250,3 +247,138 @@ class _Steps:
     def __exit__(self, *_: object) -> None:
         if self._shown:
             draw("\r\x1b[K")
+
+
+_NAMES = ("bertimbau", "resnet18", "roberta")
+_TABLE2 = "Table 2, real models of the Hugging Face hub: ours beside the published one."
+_TABLE2_EXAMPLES = """examples:
+  safecal paper table2 bertimbau --out table2
+  safecal paper table2 resnet18 --model my-resnet --data photos --positive dog       folders on this machine
+  safecal paper table2 roberta --data posts.csv --text-column post --label-column sensitive --positive 1
+
+The paper prints no names of the hub, so model and data are guesses until you replace them. Predictions are kept as they
+are made: the same command, after an interruption, goes on where it stopped. Code that comes with a model is never run.
+Needs `pip install "safecal[huggingface]"`."""
+
+
+def add_table2(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormatter) -> Any:
+    """Add the command to those of ``safecal paper``; nothing is imported before it runs."""
+    parser = commands.add_parser(
+        "table2", help=_TABLE2, description=_TABLE2, epilog=_TABLE2_EXAMPLES, formatter_class=formatter
+    )
+    parser.add_argument("name", choices=_NAMES, metavar="NAME", help=", ".join(_NAMES))
+    data = parser.add_argument_group("model and data", "Left out, they are those of the registry.")
+    data.add_argument("--model", metavar="PATH", help="name on the hub, or a folder that `save_pretrained` wrote")
+    data.add_argument("--data", metavar="PATH", help="name on the hub, a CSV or Parquet file, or a folder of images")
+    data.add_argument("--split", metavar="NAME", help="of data on the hub; may be a slice, such as train[:10%%]")
+    data.add_argument("--text-column", "--image-column", dest="column", metavar="COL", help="what is classified")
+    data.add_argument("--label-column", metavar="COL", help="what happened")
+    data.add_argument("--positive", metavar="LABEL", help="the label that is positive")
+    data.add_argument("--negative", metavar="LABEL", help="instead: the one that is not, when all others are")
+    data.add_argument(
+        "--positive-class", metavar="CLASS", help="the class of the model that speaks of it, if not named so"
+    )
+    running = parser.add_argument_group("running")
+    running.add_argument("--batch-size", type=whole(1, 10**6), metavar="N", help="rows at a time (default 32)")
+    running.add_argument("--max-length", type=whole(1, 10**6), metavar="N", help="longest text, in tokens")
+    running.add_argument("--device", metavar="NAME", help="of torch: cpu, cuda, mps (default a GPU where there is one)")
+    running.add_argument(
+        "--cache", type=place, metavar="DIR", help="where predictions are kept (default ~/.cache/safecal)"
+    )
+    running.add_argument(
+        "--out", type=place, metavar="DIR", help="write the table, the rows, the evaluation and the figure there"
+    )
+    parser.set_defaults(run=_run_table2, command="paper table2")
+    return parser
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "safecal"
+
+
+def _run_table2(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from ..compat.huggingface.data import IMAGES
+    from ..paper.real_models import table2, table2_files, write_table2
+
+    names = ("split", "column", "label_column", "positive", "negative", "positive_class", "batch_size", "max_length")
+    given = {name: getattr(options, name) for name in (*names, "device") if getattr(options, name) is not None}
+    cache = options.cache or _cache()
+    if options.out:
+        data = options.data if options.data and Path(options.data).exists() else None
+        images = [ReadFolder("--data", data, IMAGES)] if data and Path(data).is_dir() else []
+        out = [Path(options.out) / name for name in table2_files(options.name)]
+        check_outputs(inputs={"--data": data}, folders=images, out=out)
+    with Progress(None) as shown:
+
+        def progress(done: int, total: int) -> None:
+            shown.total = total
+            shown.add(done - shown.rows)
+
+        try:
+            found = table2(
+                options.name, model=options.model, data=options.data, cache=cache, progress=progress, **given
+            )
+        except KeyboardInterrupt:
+            if not shown.rows:
+                raise
+            kept = f"the predictions of {shown.rows:,} rows are kept in {cache}"
+            print(f"safecal: interrupted; {kept}. The same command goes on from there.", file=sys.stderr)
+            return INTERRUPTED
+    print(found)
+    if found.run.resumed:
+        print(f"\n{found.run.resumed} of {found.evaluation.n} rows were predicted earlier: {found.run.cache}")
+    if options.out:
+        print()
+        for path in write_table2(options.out, found):
+            print(f"written: {visible(str(path))}")
+    return 0
+
+
+_TRACKING = "Track targets by range and bearing with EKF, UKF and particle filter."
+_TRACKING_EXAMPLES = """examples:
+  safecal paper tracking                                  100 runs of 40 steps; a minute
+  safecal paper tracking --plot tracking.png              ECD and NEES over time, and the banana
+  safecal paper tracking --setting hard --seed 7
+  safecal paper tracking --runs 20 --particles 5000       a quick look
+
+RMSE is the same for all filters, and the innovations of the EKF look right (NIS near 2). ECD is not: its covariances
+are far too small at first, because the posterior is bent like a banana. Needs `pip install "safecal[stonesoup]"`."""
+
+
+def add_tracking(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormatter) -> Any:
+    """Add the command to those of ``safecal paper``; nothing is imported before it runs."""
+    parser = commands.add_parser(
+        "tracking", help=_TRACKING, description=_TRACKING, epilog=_TRACKING_EXAMPLES, formatter_class=formatter
+    )
+    parser.add_argument("--setting", choices=("standard", "hard"), default="standard", help="(default standard)")
+    parser.add_argument("--runs", type=whole(1, 10**6), default=100, metavar="N", help="targets (default 100)")
+    parser.add_argument("--particles", type=whole(1, 10**8), default=20_000, metavar="N", help="(default 20000)")
+    parser.add_argument("--seed", type=whole(0, 2**63), default=4, metavar="N", help="of the simulation (default 4)")
+    parser.add_argument("--plot", type=output, metavar="FILE", help="draw the picture: .svg, .png or .pdf")
+    parser.set_defaults(run=_run_tracking, command="paper tracking")
+    return parser
+
+
+def _run_tracking(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from ..paper.tracking import run_tracking
+    from ..paper.tracking_words import tracking_text
+
+    check_outputs(plot=options.plot)
+    filters = 5 if options.runs >= 30 else 4  # with enough runs, fresh ones of the EKF are inflated
+    with Progress(40 * filters * options.runs) as progress:
+        study = run_tracking(
+            options.setting,
+            runs=options.runs,
+            particles=options.particles,
+            seed=options.seed,
+            progress=progress.add,
+        )
+    print(tracking_text(study))
+    if options.plot:
+        from ..paper.tracking_figure import tracking_figure
+
+        write_plot(tracking_figure(study), options.plot)
+        print(f"\npicture: {visible(options.plot)}")
+    return 0

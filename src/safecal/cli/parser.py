@@ -58,12 +58,16 @@ By default the temperature is the sharpest at which over-confidence is ruled out
 on rows that were not used to fit it."""
 
 
-def _later(module: str) -> Callable[[argparse.Namespace], int]:
+_OWN_MODULE = ("recalibrate", "watch", "paper")  # commands with a module of their own
+
+
+def _later(name: str) -> Callable[[argparse.Namespace], int]:
     """Import a command only when it runs, so that ``--help`` is quick."""
 
     def run(options: argparse.Namespace) -> int:
-        found: int = import_module(f"safecal.cli.{module}").run(options)
-        return found
+        module, function = (name, "run") if name in _OWN_MODULE else ("commands", f"run_{name}")
+        status: int = getattr(import_module(f"safecal.cli.{module}"), function)(options)
+        return status
 
     return run
 

@@ -22,9 +22,9 @@ from ..judge.front_door import evaluate_predictions
 from ..recalibrate.recalibration import Recalibration
 from ..recalibrate.temperature import SafeTemperature, Temperature
 from ..visible import visible
-from .limits import limit_options
 from .outputs import check_outputs, frame_bytes, write_plot
 from .table import TableFile
+from .values import limit_options
 
 __all__ = ["run"]
 

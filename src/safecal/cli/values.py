@@ -1,10 +1,16 @@
 """What may be typed behind an option: each value is read once, and refused with the name of its option."""
 
+from __future__ import annotations
+
 import argparse
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-__all__ = ["MOST_BINS", "above", "between", "name", "output", "place", "some_text", "store", "whole"]
+if TYPE_CHECKING:
+    from ..options import LimitOptions
+
+__all__ = ["MOST_BINS", "above", "between", "limit_options", "name", "output", "place", "some_text", "store", "whole"]
 
 MOST_BINS = 100_000  # that of `safecal.bins`, which `--help` need not import
 
@@ -87,3 +93,16 @@ def output(text: str) -> str:
     if text == "-":
         raise argparse.ArgumentTypeError("must be the name of a file; `-` is none, /dev/stdout is")
     return place(text)
+
+
+def limit_options(options: argparse.Namespace) -> LimitOptions:
+    """Return the limits as keyword arguments of a front door."""
+    return {
+        "threshold": options.threshold,
+        "max_temperature": options.max_temperature,
+        "max_ratio": options.max_ratio,
+        "local_threshold": options.local_threshold,
+        "min_share": options.min_share,
+        "level": options.level,
+        "rule": options.rule,
+    }

@@ -1,29 +1,37 @@
 """``safecal watch``: follow a deployed model, and tell when it becomes over-confident."""
 
 import argparse
+import itertools
+import math
 import os
 import shlex
+import signal
 import sys
+import time
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from ..errors import FileError, LockedError, OptionError
+from ..files import write_atomically
 from ..judge.limits import Limits
 from ..monitor import Monitor
 from ..visible import visible
-from ..watch.arrivals import KINDS
+from ..watch.arrivals import KINDS, Arrival, Folder
+from ..watch.history import History
+from ..watch.lines import PREFIX, Cutter
 from ..watch.notifier import Notifier, channels
-from ..watch.status import status_text
+from ..watch.status import power_of_ten, status_text
+from ..watch.store import Store, Taken
 from ..watch.stores import open_store, store_files
-from ..watch.waiting import Stopping
+from ..watch.waiting import Pipe, StopNow, Stopping
 from ..watch.watcher import Watcher
-from .apart import ReadFolder
-from .outputs import check_outputs
+from .outputs import ReadFolder, check_outputs
 from .watch_reading import BatchContent
-from .watch_session import Session, say, write_page
 
-__all__ = ["run"]
+__all__ = ["ALARM", "ASIDE", "Session", "run", "say", "write_page"]
 
 _FILE = "safecal-watch.sqlite"
 _SETTINGS = (
@@ -137,3 +145,184 @@ def _check(options: argparse.Namespace, address: str) -> None:
 def _beside(what: str) -> str:
     """Return the store that is used where none is named."""
     return _FILE if what == "-" else str(Path(os.path.abspath(what)).parent / _FILE)
+
+
+ALARM, ASIDE = 3, 4  # exit statuses
+_PAGE = 60.0  # seconds between two pages, where there is no alarm
+_FLUSH, _LEAVE = 70.0, 5.0  # seconds for the last deliveries, at the end and when asked to stop
+
+
+def say(line: str) -> None:
+    """Say a line to the person at the terminal."""
+    print(f"safecal: {visible(line)}", file=sys.stderr, flush=True)
+
+
+def _print(line: str) -> None:
+    """Print a line; a watcher goes on when no one reads it any more."""
+    before = getattr(sys.stdout, "lost", None)
+    sys.stdout.write(f"{visible(line)}\n")  # in one piece, so that a kill leaves whole lines or none
+    sys.stdout.flush()
+    if before is None and isinstance(getattr(sys.stdout, "lost", None), BrokenPipeError):
+        say("no one reads standard output any more; the watch goes on.")
+
+
+def write_page(store: Store, path: str) -> None:
+    """Write the page with the history."""
+    from ..watch.page import history_page
+
+    write_atomically(path, history_page(store.history()))
+
+
+@final
+@dataclass(slots=True)
+class Session:
+    """One run of a watcher."""
+
+    options: argparse.Namespace
+    store: Store
+    watcher: Watcher
+    teller: Notifier
+    stopping: Stopping
+    latest: History = field(init=False)
+    _paged: float | None = None
+    _stale: bool = True
+    _again: int = 0
+
+    def __post_init__(self) -> None:
+        self.latest = self.watcher.snapshot()
+
+    def run(self) -> int:
+        """Take batches in until there are no more, or someone asks to stop."""
+        left = 0
+        self._granted()
+        self.teller.deliver()
+        try:
+            left = self._stream() if self.options.what == "-" else self._follow()
+        except StopNow:
+            pass
+        self._tell_again()
+        if self.options.report and self._stale:
+            write_page(self.store, self.options.report)
+        undelivered = self._flush()
+        if self.stopping.asked is not None:
+            say("asked to stop; every batch that was told of is kept.")
+            return 0 if self.stopping.asked == signal.SIGTERM else 128 + self.stopping.asked
+        return self._status(left, undelivered)
+
+    def _flush(self) -> int:
+        """Wait for the last deliveries, for a while, and return how many are left."""
+        return self.teller.finish(_FLUSH, stopped=lambda: self.stopping.asked is not None, leave=_LEAVE)
+
+    def _status(self, left: int, undelivered: int) -> int:
+        label = self.store.settings.get("pos_label")
+        if label is not None and not self.store.settings.get("seen"):
+            say(f"the label {label!r} of `--pos-label` has not occurred yet; is it spelled as in the rows?")
+        if self.watcher.raised:
+            return ALARM
+        if undelivered:
+            return 2
+        return ASIDE if self.watcher.aside or left else 0
+
+    def _follow(self) -> int:
+        once = self.options.once
+        folder = Folder(self.options.what, self.store.known, say, looks=1 if once else 10)
+        for look in itertools.count():
+            self._granted()
+            for arrival in folder.look():
+                self._take(arrival)
+                if self.stopping.asked is not None:
+                    return 0
+            self._tell_again()
+            self.teller.deliver()
+            self._page()
+            if once and look:
+                break
+            self._rest(self.options.poll)
+        for name in folder.waiting:
+            say(f"left: {name}; it was still being written.")
+        return len(folder.waiting)
+
+    def _stream(self) -> int:
+        o = self.options
+        pipe = Pipe(0)
+        cutter = Cutter(
+            lambda seconds: self._read(pipe, seconds),
+            () if o.batch_column is not None else self.store.batches(PREFIX),
+            rows=o.batch_rows or 10_000, every=o.every, kind=o.format, column=o.batch_column,
+        )  # fmt: skip
+        try:
+            for arrival in cutter:
+                self._granted()
+                self._take(arrival)
+                self.teller.deliver()
+                self._page()
+        finally:
+            if cutter.held:
+                say(f"{cutter.held} rows were read and not counted; send them again.")
+        return 0
+
+    def _rest(self, seconds: float) -> None:
+        """Wait for the next look; note meanwhile what has been delivered."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            due = self.teller.due()
+            self.stopping.sleep(left if due is None else min(left, due))
+            if due is not None:
+                self.teller.deliver()
+
+    def _read(self, pipe: Pipe, seconds: float | None) -> bytes | None:
+        """Wait for more of standard input; note meanwhile what has been delivered."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            due = self.teller.due()
+            left = min(max(0.0, end - time.monotonic()), math.inf if due is None else due)
+            piece = self.stopping.wait(partial(pipe.read, None if left == math.inf else left))
+            if piece is not None or time.monotonic() >= end:
+                return piece
+            self.teller.deliver()
+
+    def _tell_again(self) -> None:
+        """Tell of batches that came again, not of each: a stream that is sent from its start has many."""
+        found, self._again = self.watcher.again - self._again, self.watcher.again
+        if found:
+            came = "1 batch came again; it counts" if found == 1 else f"{found} batches came again; they count"
+            say(f"{came} once.")
+
+    def _granted(self) -> None:
+        for group in self.watcher.acknowledge():
+            say(f"acknowledged: {'all rows' if group is None else group}; looking for the next change.")
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Keep what a request for metrics is answered with; the store itself belongs to this thread."""
+        if self.options.prometheus is not None:
+            self.latest = self.watcher.snapshot()
+
+    def _take(self, arrival: Arrival) -> None:
+        taken = self.watcher.take(arrival)
+        if taken is not None:
+            self._tell_again()
+        self._refresh()
+        if taken is not None:
+            _print(_line(taken))
+            for raised in taken.alarms:
+                _print(f"ALARM: {raised.alarm}")
+            self._stale = True
+            self._page(now=bool(taken.alarms))
+
+    def _page(self, *, now: bool = False) -> None:
+        """Write the page where it is due."""
+        due = self._paged is None or time.monotonic() - self._paged >= _PAGE
+        if self.options.report and self._stale and (now or due):
+            write_page(self.store, self.options.report)
+            self._paged, self._stale = time.monotonic(), False
+
+
+def _line(taken: Taken) -> str:
+    rows = sum(point.summary.n for point in taken.points)
+    total = sum((point.summary for point in taken.points[1:]), taken.points[0].summary)
+    last = taken.points[-1]
+    logs = {"over": last.log_over, "under": last.log_under, "up": last.log_up, "down": last.log_down}
+    logs |= {"change": last.log_change, "to under": last.log_other}
+    evidence = ", ".join(f"{power_of_ten(log)} {name}" for name, log in logs.items() if log is not None)
+    return f"taken: {taken.batch}: {rows} {'row' if rows == 1 else 'rows'}, ECD {total.ecd:+.4f}; e-values {evidence}"

@@ -13,9 +13,9 @@ from typing import Unpack
 
 import numpy as np
 
-from .._checks.classes import FromOne
+from .._checks.columns import spelled
+from .._checks.labels import FromOne
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._steady import steady
 from .._sums.bins import Bins
 from .._sums.plan import Plan

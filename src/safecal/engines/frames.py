@@ -5,11 +5,10 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from .._checks.arrays import spelled_labels
 from .._checks.classes import class_shape, clip_value
-from .._checks.columns import whole_number
+from .._checks.columns import spelled, whole_number
 from .._checks.message import fail, show
-from .._checks.options import spelled
-from .._checks.spelling import spelled_labels
 from .._checks.states import one_spread
 from .._steady import steady
 from .._sums.bins import Bins

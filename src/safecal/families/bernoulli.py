@@ -9,16 +9,14 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.certainty import decimals_of
-from .._checks.classes import binary_outcomes, clip_value, one_form, outcome_column, probabilities, real_logits
+from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits
+from .._checks.columns import spelled
+from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._checks.rows import RowLabels, row_labels
 from .._kernels import bernoulli as kernel
-from .._kernels.cells import cell_moments, cell_numbers
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
-from .._kernels.nodes import binary_node_rows
-from .._kernels.order import coarse_odds
+from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
 from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.dependence import NEAR, Near

@@ -8,24 +8,14 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.certainty import decimals_of
-from .._checks.classes import (
-    class_outcomes,
-    clip_value,
-    one_form,
-    outcome_column,
-    probabilities,
-    real_logits,
-    refuse_shifted,
-)
+from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits, row_sums
+from .._checks.columns import spelled
+from .._checks.labels import class_outcomes, outcome_column, refuse_shifted
 from .._checks.message import fail
-from .._checks.options import spelled
-from .._checks.row_sums import row_sums
 from .._checks.rows import RowLabels, row_labels
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
-from .._kernels.nodes import node_rows
-from .._kernels.order import confidence_cells
+from .._kernels.spectrum import confidence_cells, node_rows
 from .._steady import steady
 from .._sums.classes import MOST, ClassSums
 from .._sums.dependence import Near

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from .._checks.classes import class_shape, one_form, outcome_column, refuse_arrays
+from .._checks.classes import class_shape, one_form, refuse_arrays
+from .._checks.labels import outcome_column
 from .._checks.message import fail
 from .._checks.rows import row_labels
 from .._types import ArrayLike, Labels

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from .._checks.columns import whole_number
+from .._checks.columns import spelled, whole_number
 from .._checks.densities import (
     drawn_log_density,
     generator,
@@ -15,7 +15,6 @@ from .._checks.densities import (
     outcomes,
     row_values,
 )
-from .._checks.options import spelled
 from .._steady import steady
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows

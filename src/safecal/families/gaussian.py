@@ -7,10 +7,10 @@ from typing import ClassVar, final
 import numpy as np
 
 from .._checks.arrays import block
-from .._checks.components import component_choice
-from .._checks.options import spelled
+from .._checks.columns import spelled
 from .._checks.rows import RowLabels, row_labels
 from .._checks.states import (
+    component_choice,
     covariance_factor,
     one_spread,
     spread_column,
@@ -19,7 +19,7 @@ from .._checks.states import (
     triangular_factor,
 )
 from .._kernels import gaussian as kernel
-from .._kernels.order import spread_cells
+from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.dependence import NEAR, Near
 from .._sums.scored import Scored

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks.columns import whole_number
-from .._checks.components import component_choice
+from .._checks.columns import spelled, whole_number
 from .._checks.densities import generator
 from .._checks.mixtures import (
     component_factors,
@@ -16,7 +15,7 @@ from .._checks.mixtures import (
     true_shape,
     true_states,
 )
-from .._checks.options import spelled
+from .._checks.states import component_choice
 from .._kernels import mixture as kernel
 from .._kernels.gaussian import LOG_2PI, marginal_factor
 from .._steady import steady

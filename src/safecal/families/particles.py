@@ -5,21 +5,21 @@ from typing import Any, get_args
 
 import numpy as np
 
-from .._checks.clouds import (
+from .._checks.columns import choice, spelled
+from .._checks.densities import drawn_log_density, generator, outcome_log_density, row_values
+from .._checks.message import fail
+from .._checks.mixtures import (
     Cloud,
     cloud_blocks,
     crowded,
     neighbour_count,
     one_weight,
     spread_out,
+    true_shape,
+    true_states,
     whole_cloud,
 )
-from .._checks.columns import choice
-from .._checks.components import component_choice
-from .._checks.densities import drawn_log_density, generator, outcome_log_density, row_values
-from .._checks.message import fail
-from .._checks.mixtures import true_shape, true_states
-from .._checks.options import spelled
+from .._checks.states import component_choice
 from .._kernels.gaussian import wrap
 from .._steady import steady
 from .._types import ArrayLike, FloatArray, IndexArray, ParticleMethod

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Unpack
 import numpy as np
 
 from .._checks.arrays import block
-from .._checks.columns import weights, whole_number
+from .._checks.columns import spelled, weights, whole_number
 from .._checks.message import fail, show
-from .._checks.options import spelled
 from .._checks.rows import RowLabels, same_labels
 from .._kernels.compiled import Sums
-from .._kernels.nodes import NODES
-from .._kernels.order import spread_cells
+from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
 from .._sums.bins import Bins
 from .._sums.cells import Cells, WeightedCells

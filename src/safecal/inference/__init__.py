@@ -1,11 +1,13 @@
 """How sure, how much: tests, intervals and the temperature the data ask for.
 
-``law``            how the summed surprise is distributed under each temperature, and the bounds that follow
-``points``, ``nodes``, ``states``, ``clustered``   that law, from each kind of spectrum
-``lattice``, ``two_sizes``, ``enumeration``, ``tails``   its tails, where surprises are few and where they are many
-``bounds``, ``tested``, ``temperature``   intervals, the test and the temperature, read off a tally
-``keyed``          intervals of many bins or groups at once
-``dependence``, ``cluster_bounds``, ``cluster_mistakes``, ``needed``   the same where rows come in clusters
-``calibration``, ``saddlepoint``, ``surprises``, ``tempered``   the same test, from rows
-``results``        what is returned
+``results``                      what is returned: a value with its interval, a test
+``law``                          how the summed surprise is distributed under each temperature; states
+``points``, ``nodes``            that law, from cells of log-odds, and from sums at a few temperatures
+``clustered``, ``dependence``    the same where rows come in clusters
+``tails``, ``lattice``           tails of a sum: where surprises are many, and where they are few
+``bounds``, ``calibration``      intervals, the temperature and the test, of all rows
+``sum_bounds``, ``key_temperatures``   intervals of many bins, ranges or groups at once
+``ranges``, ``local``            how predictions are cut into ranges, and what is known of each
+``mistakes``, ``cox``, ``shifts``, ``causes``   other scales than nats, and what explains the excess
+``equality``                     what two equal models do by chance
 """

@@ -7,28 +7,33 @@ one likewise.
 """
 
 import math
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy import special
 
-from .._checks.columns import one_cluster
+from .._checks.classes import refuse_arrays
+from .._checks.columns import fraction, one_cluster, spelled
 from .._checks.message import fail
+from .._checks.rows import same_labels
+from .._steady import steady
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes
 from .._sums.tally import Tally
-from ..errors import EmptyError, UnavailableError, WeightError
-from .cluster_bounds import clustered_interval
+from .._types import ArrayLike, Labels
+from ..errors import EmptyError, OptionError, UnavailableError, WeightError
+from ..families.classifier import predictions_of
+from ..families.predictions import Predictions
 from .clustered import ClusteredLaw
-from .dependence import ALIKE, Rarity
-from .law import Law, normal_score
+from .dependence import ALIKE, Rarity, clustered_interval
+from .law import Law, StatesLaw, normal_score
+from .mistakes import clustered_ratios
 from .nodes import NodesLaw
 from .points import PointsLaw
 from .results import Interval
-from .skewed import summary_spread
-from .states import StatesLaw
+from .sum_bounds import summary_spread
 
-__all__ = ["Bounds", "Curve", "inverse", "law_of"]
+__all__ = ["Bounds", "Curve", "clusters_needed", "implied_temperature", "inverse", "law_of"]
 
 _DRAWN, _POINTS = 2.0**-6, 30  # the smallest beta, or inverse of the largest, in a picture; points of one side
 _MANY = 256  # points beyond which those of a cell are taken together; fewer may be all the rows there are
@@ -164,3 +169,160 @@ def law_of(tally: Tally) -> Law | None:
     else:
         return None
     return law if tally.clusters is None else ClusteredLaw(law, tally.clusters)
+
+
+_MOST = 1_000_000  # clusters
+
+
+def clusters_needed(
+    tally: Tally, *, threshold: float, max_temperature: float, alpha: float, max_ratio: float = math.inf
+) -> int | None:
+    """Return about how many more clusters of this kind would let the upper bounds fall within the limits.
+
+    They are reckoned to be of the same sizes, with the same surprises, and as far correlated: what is known less well
+    is known better by the root of their number.
+
+    Parameters
+    ----------
+    tally : Tally
+        Sums of rows in clusters.
+    threshold : float
+        Largest ECD that is allowed, in nats.
+    max_temperature : float
+        Largest temperature that is allowed.
+    alpha : float
+        Accepted probability that a bound misses.
+    max_ratio : float, optional
+        Largest ratio of mistakes that is allowed; by default it is not looked at.
+
+    Returns
+    -------
+    int or None
+        0 where all bounds are within the limits already; None where an estimate is not, or a million would not do.
+    """
+    clusters = tally.clusters
+    assert clusters is not None
+    bounds = Bounds(tally)
+    law = bounds.law
+    ecd, temperature = tally.summary.ecd, bounds.temperature(1.0 - 2.0 * alpha).value
+    seen, announced = (float(clusters.column(name).sum()) for name in ("seen", "announced"))
+    if not ecd < threshold or temperature >= max_temperature or seen >= max_ratio * announced > 0.0:
+        return None
+    places = np.zeros(len(clusters), dtype=np.intp), np.arange(len(clusters))
+    clustered = law if isinstance(law, ClusteredLaw) and not math.isnan(law.beta) else None
+    beta = None if clustered is None else max(1.0 / max_temperature, _beta_at(clustered, threshold))
+
+    def within(times: float) -> bool:
+        rarity = ALIKE if clustered is None or beta is None else clustered.rarity(beta)
+        if clustered_interval(clusters.sums, alpha, rarity, times)[1] > threshold:
+            return False
+        if clustered is not None and beta is not None and clustered.lower(beta, times) > alpha:
+            return False
+        if math.isinf(max_ratio):
+            return True
+        return not clustered_ratios(*places, clusters.sums, 1, alpha, times=times).high[0] > max_ratio
+
+    size = len(clusters)
+    if within(1.0):
+        return 0
+    low, high = size, 2 * size
+    while not within(high / size):
+        if high >= _MOST:
+            return None
+        low, high = high, 2 * high
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if within(middle / size) else (middle, high)
+    return high - size
+
+
+def _beta_at(law: Law, ecd: float) -> float:
+    """Return the beta that goes with an ECD; the smallest where none is so flat."""
+    low, high = (math.log(x) for x in law.range)
+    if law.ecd(math.exp(low)) <= ecd:
+        return math.exp(low)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if law.ecd(math.exp(middle)) > ecd else (low, middle)
+    return math.exp(high)
+
+
+@steady
+@spelled()
+def implied_temperature(
+    y_true: Predictions | Tally | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
+    level: float = 0.95,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Interval:
+    """Estimate by how much a model is over-confident, on its own scale.
+
+    The tempered model ``p**(1/T)``, normalised, fits the outcomes best at the implied temperature. Above 1 the model is
+    over-confident: ``T = 1.7`` says that its logits are 1.7 times too large, or for a Gaussian that its covariance is
+    1.7 times too small. Below 1 it is under-confident. ``inf`` says that its confidence carries no information, 0 that
+    every outcome was the most likely one, NaN that every prediction is a coin toss or a certainty.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), Predictions or Tally
+        What happened, with a prediction beside it, as in `evaluate`; or predictions of any family; or all their sums.
+    y_prob : array-like of shape (n,) or (n, K), optional
+        Probability of the positive class, or of each of K classes; with arrays alone, as are the next four.
+    logits : array-like of shape (n,) or (n, K), optional
+        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+    pos_label : object, optional
+        The label of the positive class, for shape (n,).
+    labels : sequence of K hashables, optional
+        The names of the columns in their order, for shape (n, K).
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
+    level : float, default 0.95
+        Level of the interval.
+    cluster : array-like of shape (n,), optional
+        Rows that depend on each other share a cluster.
+    sample_weight : array-like of shape (n,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    Interval
+        The temperature, its interval, and the method.
+
+    See Also
+    --------
+    calibration_test : Whether it differs from 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = rng.normal(0, 2, 2000)
+    >>> y_true = rng.random(2000) < 1 / (1 + np.exp(-log_odds))
+    >>> t = safecal.implied_temperature(y_true, logits=1.7 * log_odds)
+    >>> t.low < 1.7 < t.high
+    True
+    """
+    fraction(level, "level")
+    if isinstance(y_true, Tally):
+        refuse_arrays("sums", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+        if cluster is not None or sample_weight is not None:
+            hint = "give them to the tally: `predictions.tally(cluster=..., sample_weight=...)`."
+            raise fail(OptionError, "y_true", "must be rows, not sums, for clusters or weights", hint=hint)
+        tally = y_true
+    else:
+        predictions = predictions_of(
+            y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, also=", a Tally"
+        )
+        same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster)
+        tally = Tally.of(predictions, sample_weight=sample_weight, cluster=cluster)
+    bounds = Bounds(tally)
+    if bounds.law is None:
+        raise UnavailableError("an unnormalised density has no temperature.")
+    return bounds.temperature(level)

@@ -1,14 +1,14 @@
 """Would a calibrated model have been this surprised?"""
 
 import math
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 
 from .._checks.classes import refuse_arrays
-from .._checks.columns import choice, one_cluster, one_side, weights
+from .._checks.columns import choice, one_cluster, one_side, spelled, weights
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.summary import Summary
@@ -21,13 +21,14 @@ from . import tails
 from .bounds import law_of
 from .clustered import ClusteredLaw, clusters_at_one
 from .dependence import ALIKE
-from .enumeration import exact_tails
+from .lattice import exact_tails
+from .law import Law, Tails
+from .nodes import NodesLaw
 from .points import PointsLaw, count_text
 from .results import TestResult
-from .saddlepoint import saddlepoint_tails
-from .surprises import draw_surprises, expected_surprises, observed_surprises, surprise_rates
+from .tails import draw_surprises, expected_surprises, observed_surprises, saddlepoint_tails, surprise_rates
 
-__all__ = ["calibration_test", "cluster_test", "decided", "generator", "p_value", "statistic"]
+__all__ = ["calibration_test", "cluster_test", "decided", "generator", "p_value", "statistic", "tally_test"]
 
 ALTERNATIVES: tuple[Alternative, ...] = ("over-confident", "under-confident", "two-sided")
 METHODS = get_args(TestMethod)
@@ -262,3 +263,29 @@ def _from_rows(
     lower = (1 + int((drawn <= observed + slack).sum())) / (DRAWS + 1)
     reason = f"only {count_text(expected)} surprises are expected: the law is a lattice"
     return (upper, lower), "montecarlo", why if method == "montecarlo" else reason
+
+
+def tally_test(tally: Tally, law: Law | None) -> TestResult:
+    """Test calibration on both sides, by the first method that applies."""
+    s = tally.summary
+    if tally.clusters is not None:
+        return cluster_test(tally, "two-sided")
+    known = decided(s, "two-sided")
+    if known is not None:
+        return known
+    tails, method, reason = _tails(tally, law)
+    if tails is None:
+        return replace(calibration_test(s), reason=reason)
+    return TestResult(statistic(s), p_value(tails, "two-sided"), "two-sided", method, reason, s.n)
+
+
+def _tails(tally: Tally, law: Law | None) -> tuple[Tails | None, str, str]:
+    if isinstance(law, PointsLaw):
+        return law.tested()
+    if tally.family == "gaussian" and not tally.weighted and law is not None:
+        return law.tails(1.0), "exact", "a sum of Gaussians is a chi-square"
+    if isinstance(law, NodesLaw) and not tally.weighted and math.isfinite(law.beta):
+        return law.tails(1.0), "saddlepoint", "from the log-partition at five temperatures"
+    if isinstance(law, NodesLaw) and not tally.weighted and law.unsurprised:
+        return law.tails(1.0), "exact", "every outcome was a likeliest one"
+    return None, "pearson3", "weights leave the sums alone" if tally.weighted else "from sums alone"

@@ -11,9 +11,8 @@ from .._sums.clusters import Clusters
 from .._sums.dependence import NEAR
 from .._types import FloatArray
 from .dependence import ALIKE, Rarity, Sums
-from .law import Law, Tails, Tilt, crossing, normal_score
+from .law import Law, StatesLaw, Tails, Tilt, crossing, normal_score
 from .points import PointsLaw
-from .states import StatesLaw
 
 __all__ = ["ClusteredLaw", "clusters_at_one"]
 

@@ -2,6 +2,11 @@
 
 A calibrated model has shift 0 and slope 1. The slope is one over the implied temperature where nothing else is wrong; a
 shift says that the event happens more often, or more rarely, than it is predicted at every level.
+
+Where rows of a cluster depend on each other, a pair of cluster and coarse cell stands for its rows: all have the
+probability that its mistakes were announced with. What a shift or a slope owes to a cluster is then a sum over its
+pairs, and the spread of these sums is that of `dependence`: never less than what clusters show, nor than what they do
+by chance if they share surprises.
 """
 
 import math
@@ -13,14 +18,16 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._kernels.spectrum import STARTS
 from .._steady import steadied
 from .._sums.cells import Points
+from .._sums.dependence import BASE
 from .._sums.tally import Tally
-from .._types import AnyArray, FloatArray
-from .cox_clusters import Dependent
+from .._types import AnyArray, FloatArray, IndexArray
+from .dependence import Rarity, Sums, rarest_half
 from .results import Interval
 
-__all__ = ["Cox", "LogisticRows"]
+__all__ = ["Cox", "Dependent", "LogisticRows"]
 
 _STEPS = 200  # of Newton's method
 _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
@@ -29,6 +36,59 @@ _EXACT = 1e-10  # what the last step of Newton's method may gain: the next would
 _ROUNDING = 1e-13  # of the information on a slope: what is left of it where all predictions are alike
 _NONE = "none: no shift and slope fit best"
 _LONG = 1e-4  # of what is fitted: a last step that is longer
+
+
+class Dependent(NamedTuple):
+    """Pairs of cluster and coarse cell, as rows of a logistic regression."""
+
+    cluster: IndexArray
+    size: int
+    z: FloatArray
+    seen: FloatArray  # the weight of rows in which the event happened
+    weight: FloatArray
+    weight2: FloatArray
+    positive: AnyArray
+
+    @classmethod
+    def of(cls, tally: Tally) -> Self | None:
+        """Read the pairs of a tally; None where it has none: documents do not hold them."""
+        if tally.cell_pairs is None or tally.clusters is None:
+            return None
+        pairs = tally.cell_pairs.of_order(None)
+        weight, weight2, wrong, announced = (
+            pairs.sums[:, BASE.index(name)] for name in ("weight", "weight2", "seen", "announced")
+        )
+        some = (weight > 0.0) & (announced > 0.0)
+        cluster, weight, weight2, wrong = pairs.cluster[some], weight[some], weight2[some], wrong[some]
+        positive = pairs.cell[some] >= len(STARTS)
+        L = np.log(np.maximum(weight - announced[some], 1e-300)) - np.log(announced[some])
+        seen = np.where(positive, weight - wrong, wrong)
+        numbers, index = np.unique(cluster, return_inverse=True)
+        return cls(index, len(numbers), np.where(positive, L, -L), seen, weight, weight2, positive)
+
+    def error(self, shift: float, slope: float, along: FloatArray) -> tuple[float, float]:
+        """Return the standard error of the score in a direction, at a shift and a slope, and its degrees of freedom.
+
+        The degrees are NaN where clusters are too few.
+        """
+        x = shift + slope * self.z
+        q, rest = special.expit(x), special.expit(-x)
+        pull = along[0] + along[1] * self.z
+        share = np.where(self.weight > 0.0, self.weight2 / self.weight, 0.0)
+        found = Sums.of(
+            self._sum(pull * (self.seen - self.weight * q)),
+            self._sum(pull**2 * self.weight2 * q * rest),
+            self._sum(np.abs(pull) * self.weight * np.sqrt(q * rest)),
+            self._sum(pull**2 * share * (self.seen * rest**2 + (self.weight - self.seen) * q**2)),
+        )
+        deviation = np.abs(pull) * self.weight * np.sqrt(q * rest)
+        # Either side may hide what has not happened yet: the rarer outcome of the rows that weigh most.
+        chance = np.array([rarest_half(np.minimum(q, rest), deviation)])
+        variance = float(found.below(Rarity(chance, chance))[0])
+        return math.sqrt(max(variance, 0.0)), float(found.freedom[0])
+
+    def _sum(self, column: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(self.cluster, weights=column, minlength=self.size), dtype=np.float64)
 
 
 @final

@@ -8,13 +8,15 @@ It says all that the data say about beta. Impossible rows are left out: no tempe
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 from scipy import special
 
+from .._sums.summary import Summary
 from ..errors import UnavailableError
+from .tails import pearson3
 
-__all__ = ["LARGEST", "SMALLEST", "Law", "Tails", "Tilt", "crossing", "fitted", "normal_score", "solve"]
+__all__ = ["LARGEST", "Law", "SMALLEST", "StatesLaw", "Tails", "Tilt", "crossing", "fitted", "normal_score", "solve"]
 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
@@ -211,3 +213,27 @@ def crossing(f: Callable[[float], float], inner: float, f_inner: float, outer: f
             inner, f_inner, f_outer = x, here, 0.5 * f_outer if kept < 0 else f_outer
             kept = -1
     return math.exp(0.5 * (inner + outer))
+
+
+@final
+class StatesLaw(Law):
+    """Gaussian states, from their sums alone: exact without weights, Pearson III with them."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._variance, self._third = summary.sum_varentropy_weight2, summary.sum_third_cumulant_weight3
+        half = summary.sum_varentropy  # d / 2 a row: what half of NEES is expected to be
+        self._weighted = summary.weight2 != summary.weight - summary.weight_impossible
+        one = Tilt(0.0, half, half, self._variance, self._third)
+        super().__init__(summary.sum_excess + half, summary.weight - summary.weight_impossible, one)
+
+    @property
+    def method(self) -> str:
+        return "Pearson III" if self._weighted else "exact chi-square"
+
+    def at(self, beta: float) -> Tilt:
+        one = self.one
+        return Tilt(0.0, one.mean / beta, one.information / beta**2, self._variance / beta**2, self._third / beta**3)
+
+    def tails(self, beta: float) -> Tails:
+        at = self.at(beta)
+        return Tails(*pearson3(self.seen - at.mean, at.variance, at.third))

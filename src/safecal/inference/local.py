@@ -1,49 +1,24 @@
 """Where the model is over-confident: ECD in ranges of the predictions, with bounds that hold together.
 
-A mean near 0 hides a range far above it. Predictions are put in their order: by probability (two classes), by
-confidence and within each predicted class (more classes), by spread (states and densities). Ranges are halves,
-quarters, eighths and sixteenths of the rows, and as many that begin half a step later; each is a union of whole cells,
-so that equal predictions never part, and none depends on the outcomes or on the bins of the user.
-
-Where rows come in clusters, ranges are unions of coarse cells, and their bounds those of clusters, by the sums of each
-cluster in each coarse cell. Beyond 500 000 pairs of both, predicted classes are no longer told apart. Where there are
-still more, or a tally was read from a document, which holds no such sums, bounds are those of independent rows, as many
-times wider as the clusters make those of all rows, and no lower bound is above 0: a range may then withhold SAFE, and
-proves nothing.
+A mean near 0 hides a range far above it. `ranges` says how the ranges are made.
 """
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Self, final
 
 import numpy as np
 
 from .. import documents
 from .._steady import steadied
-from .._sums.cell_pairs import CellPairs
-from .._sums.ordered import Order
-from .._sums.pairs import PairPart, added_in_order
-from .._sums.summary import COLUMN
 from .._sums.tally import Tally
-from .._types import FloatArray, IndexArray
+from .._types import FloatArray
 from ..errors import MissingExtraError
-from .cluster_bounds import firm_and_weak_ends
-from .keyed import firm_and_weak_bounds
+from .ranges import NUMBERS, SHOWN, bounded_ranges
 from .results import Interval
-from .skewed import summary_spread
 
-__all__ = ["SHOWN", "SUSPECTED", "Local", "Range", "cuts", "dimensions"]
-
-_HALVINGS = 4  # to sixteenths
-_TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
-_NEAR = 1e-3  # a probability below it may as well be 0, in words
-SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
-_NUMBERS = (
-    "label", "low", "high", "n", "share", "predicted", "observed", "dimensions", "ecd", "ecd_low", "ecd_high",
-    "at_least",
-)  # fmt: skip
+__all__ = ["Local", "Range"]
 
 
 @final
@@ -153,33 +128,8 @@ class Local:
             The ranges, with their bounds.
         """
         error = SHOWN * (1.0 - level)
-        orders, pairs = tally.orders, tally.cell_pairs
-        if pairs is not None:
-            orders = [order.coarsened() for order in orders if order.label is None or pairs.classes]
-        total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
-        pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
-        if not pieces:
-            return cls("", np.zeros((0, len(_NUMBERS))), error, min_share)
-        sums = _joined([_added(order.sums, ends) for order, ends in pieces])
-        alpha = error / len(sums)
-        weaker = alpha * SUSPECTED / SHOWN
-        known = _known(sums, orders[0].on, total)
-        if pairs is not None:
-            bounds = _clustered(pairs, pieces, alpha, weaker)
-            impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
-            bounds = tuple(np.where(impossible, math.inf, np.fmax(bound, tally.least_excess)) for bound in bounds)
-        else:
-            bounds = firm_and_weak_bounds(sums, alpha, weaker)
-        if tally.clusters is not None and pairs is None:
-            low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
-            bounds = np.minimum(low, 0.0), high, at_least  # how rows depend inside a range is not known
-        numbers = np.empty((len(sums), len(_NUMBERS)))
-        labels = [math.nan if order.label is None else order.label for order, _ in pieces]
-        numbers[:, 0] = np.repeat(labels, [len(ends) for _, ends in pieces])
-        numbers[:, 1:3] = _joined([_ends(order, ends) for order, ends in pieces])
-        for k, column in enumerate((*known, *bounds), 3):
-            numbers[:, k] = column
-        return cls(orders[0].on, numbers, error, min_share, tally.class_names)
+        on, numbers = bounded_ranges(tally, error, min_share)
+        return cls(on, numbers, error, min_share, tally.class_names if on else ())
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -216,7 +166,7 @@ class Local:
         ndarray of shape (ranges,)
             One number each; NaN for the label of ranges over all classes.
         """
-        return self.numbers[:, _NUMBERS.index(name)]
+        return self.numbers[:, NUMBERS.index(name)]
 
     @property
     def worst(self) -> Range | None:
@@ -248,7 +198,7 @@ class Local:
         list of dict
             With the keys that `column` names, and ``on``.
         """
-        found = [{"on": self.on, **dict(zip(_NUMBERS, row, strict=True))} for row in self.numbers.tolist()]
+        found = [{"on": self.on, **dict(zip(NUMBERS, row, strict=True))} for row in self.numbers.tolist()]
         for row in found:
             row["label"] = self._label(row["label"])
             row["n"] = round(row["n"])
@@ -296,15 +246,15 @@ class Local:
         return documents.document("local", content)
 
     def _plain(self) -> Iterator[dict[str, float]]:
-        return (dict(zip(_NUMBERS, row, strict=True)) for row in self.numbers.tolist())
+        return (dict(zip(NUMBERS, row, strict=True)) for row in self.numbers.tolist())
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         found = documents.read("local", document, _FIELDS)
-        numbers = np.array([[row[name] for name in _NUMBERS] for row in found["ranges"]], dtype=np.float64)
+        numbers = np.array([[row[name] for name in NUMBERS] for row in found["ranges"]], dtype=np.float64)
         local = cls(
-            found["on"], numbers.reshape(-1, len(_NUMBERS)), found["error"], found["min_share"],
+            found["on"], numbers.reshape(-1, len(NUMBERS)), found["error"], found["min_share"],
             tuple(found["class_names"]),
         )  # fmt: skip
         labels = local.column("label")
@@ -335,7 +285,7 @@ def _label(value: Any) -> float:
 
 
 _share = documents.between(0.0, 1.000001, missing=True)
-_RANGE: dict[str, Any] = dict.fromkeys(_NUMBERS, documents.between(infinite=True))
+_RANGE: dict[str, Any] = dict.fromkeys(NUMBERS, documents.between(infinite=True))
 _RANGE |= {"label": _label, "n": documents.between(0.0), **dict.fromkeys(("share", "predicted", "observed"), _share)}
 _RANGE["dimensions"] = documents.between(1.0, infinite=True)
 _FIELDS: dict[str, Any] = {
@@ -345,111 +295,3 @@ _FIELDS: dict[str, Any] = {
     "min_share": documents.LEVEL,
     "class_names": documents.list_of(documents.text),
 }
-
-
-def _joined(parts: list[FloatArray]) -> FloatArray:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _ends(order: Order, ends: IndexArray) -> FloatArray:
-    """Return where each range begins and ends; the first and the last reach to 0 and 1 where they nearly do."""
-    found = np.stack([order.low[ends[:, 0]], order.high[ends[:, 1] - 1]], axis=1)
-    if order.on != "spread":
-        if order.low[0] < _NEAR:
-            found[ends[:, 0] == 0, 0] = 0.0
-        if order.high[-1] > 1.0 - _NEAR:
-            found[ends[:, 1] == len(order.high), 1] = 1.0
-    return found
-
-
-def _clustered(
-    pairs: CellPairs, pieces: list[tuple[Order, IndexArray]], alpha: float, weaker: float
-) -> tuple[FloatArray, ...]:
-    """Bound each range by the sums of its clusters, a few ranges at a time; return both bounds, and the weaker one."""
-    found: list[tuple[FloatArray, ...]] = []
-    for order, ends in pieces:
-        here = pairs.of_order(order.label)
-        waiting: list[PairPart] = []
-        for k, (first, last) in enumerate(order.coarse[ends - [0, 1]].tolist(), 1):
-            inside = np.flatnonzero((here.cell >= first) & (here.cell <= last))
-            waiting.append(added_in_order(here.cluster[inside], here.sums.take(inside, axis=0)))
-            if k == len(ends) or sum(len(part.codes) for part in waiting) > _TOGETHER:
-                key = np.repeat(np.arange(len(waiting)), [len(part.codes) for part in waiting])
-                sums = np.concatenate([part.sums for part in waiting])
-                found.append(firm_and_weak_ends(key, sums, len(waiting), alpha, weaker))
-                waiting = []
-    return tuple(np.concatenate(bound) for bound in zip(*found, strict=True))
-
-
-def _dependence(tally: Tally) -> float:
-    """Return how many times the error of ECD grows because rows of one cluster depend on each other; at least 1."""
-    s, clusters = tally.summary, tally.clusters
-    spread = summary_spread(s)
-    if clusters is None or spread is None or spread.error == 0.0 or len(clusters) < 2:
-        return 1.0
-    parts = (clusters.column("excess") - s.ecd_possible * clusters.column("weight")) / s.weight
-    error = math.sqrt(float(parts @ parts) * len(parts) / (len(parts) - 1.0))
-    return max(error / spread.error, 1.0) if math.isfinite(error) else 1.0
-
-
-def _widened(ecd: FloatArray, bound: FloatArray, times: float) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(ecd), ecd + times * (bound - ecd), bound)
-
-
-def dimensions(varentropy: FloatArray | float, weight: FloatArray | float) -> FloatArray:
-    """Return how many dimensions rows have: two nats of mean varentropy each, at least one."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.fmax(1.0, 2.0 * np.asarray(varentropy) / np.asarray(weight)))
-
-
-def cuts(order: Order, total: float, min_share: float) -> IndexArray:
-    """Cut cells into ranges: the first cell and the one after the last of each. Those of a class may hold all of it."""
-    weight = order.sums[:, COLUMN["weight"]]
-    before = np.concatenate([[0.0], np.cumsum(weight)])
-    places = _nearest(before, before[-1] * _FRACTIONS)
-    found: dict[tuple[int, int], None] = {}
-    whole = (0, len(weight))
-    if order.label is not None:
-        found[whole] = None
-    for halving in range(1, _HALVINGS + 1):
-        step = len(_FRACTIONS) // 2**halving
-        for shift in (0, step // 2):
-            found |= dict.fromkeys(pairwise(places[shift::step]))
-    if order.label is None:
-        found.pop(whole, None)
-    ends = np.array(list(found), dtype=np.intp).reshape(-1, 2)
-    enough = before[ends[:, 1]] - before[ends[:, 0]] >= min_share * total * (1.0 - 1e-9)
-    return np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
-
-
-_FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
-
-
-def _nearest(before: FloatArray, wanted: FloatArray) -> list[int]:
-    """Return the ends of cells that are nearest to the weights that are wanted below them."""
-    after = np.clip(np.searchsorted(before, wanted), 1, len(before) - 1)
-    nearer = wanted - before[after - 1] <= before[after] - wanted
-    return [int(x) for x in np.where(nearer, after - 1, after)]
-
-
-def _added(sums: FloatArray, ends: IndexArray) -> FloatArray:
-    """Add up the cells of each range."""
-    padded = np.concatenate([sums, np.zeros((1, sums.shape[1]))])
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(np.add.reduceat(padded, ends.ravel(), axis=0)[::2])
-
-
-def _known(sums: FloatArray, on: str, total: float) -> tuple[FloatArray, ...]:
-    """Return rows, share, predicted, observed, dimensions and ECD of each range."""
-
-    def column(name: str) -> FloatArray:
-        return sums[:, COLUMN[name]]
-
-    weight = column("weight")
-    possible = weight - column("weight_impossible")
-    said, done = ("predicted", "observed") if on == "probability" else ("confidence", "correct")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ecd = np.where(column("weight_impossible") > 0.0, math.inf, column("sum_excess") / possible)
-        means = column(f"sum_{said}") / weight, column(f"sum_{done}") / weight
-    return column("n"), weight / total, *means, dimensions(column("sum_varentropy"), possible), ecd

@@ -2,6 +2,10 @@
 
 Nats and temperatures are blind to rare events: predicted 18 times too seldom, they cost hundredths of a nat. The ratio
 of what happened to what was announced is not.
+
+Where rows come in clusters, the rule is that of `dependence`, for sums of mistakes seen less mistakes announced times
+the ratio. What yes-or-no outcomes would spread on their own is known from what was announced: at a ratio r, announced
+times r if rows are independent; if those of a cluster move as one, at most its weight times as much.
 """
 
 import math
@@ -14,14 +18,15 @@ from scipy import special
 
 from .. import documents
 from .._steady import steadied
+from .._sums.dependence import BASE
 from .._sums.nodes import Nodes
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
-from .._types import FloatArray
-from .cluster_mistakes import clustered_ratios
+from .._types import FloatArray, IndexArray
+from .dependence import Ends, Sums, by_key, null_distance, of_pairs
 from .results import Interval
 
-__all__ = ["Mistakes", "heaviest_weight", "mistakes_by_key", "ratio_bounds"]
+__all__ = ["Mistakes", "clustered_ratios", "heaviest_weight", "mistakes_by_key", "ratio_bounds"]
 
 
 @final
@@ -135,3 +140,62 @@ def heaviest_weight(tally: Tally) -> float:
     if points is not None:
         return float(points.w.max(initial=0.0)) or 1.0
     return tally.spectrum.heaviest if isinstance(tally.spectrum, Nodes) else 1.0
+
+
+def clustered_ratios(
+    key: IndexArray, cluster: IndexArray, sums: FloatArray, size: int, alpha: float, *, times: float = 1.0
+) -> Ends:
+    """Return bounds on the ratio of mistakes of each key, each of them missed with probability ``alpha`` at most.
+
+    Parameters
+    ----------
+    key, cluster : ndarray of shape (rows,)
+        Numbers of the key and of the cluster that each row of ``sums`` belongs to. Rows of the same pair add up.
+    sums : ndarray of shape (rows, columns)
+        Sums by cluster and key, as `Pairs` or `Clusters` holds them; NaN for states, and so are the bounds.
+    size : int
+        How many keys there are.
+    alpha : float
+        Accepted probability of a miss, for each end.
+    times : float, default 1
+        How many times as many clusters of this kind to reckon with.
+
+    Returns
+    -------
+    Ends
+        ``low`` and ``high``; 0 and infinity where clusters are too few to tell.
+    """
+    key, sums = of_pairs(key, cluster, sums)
+    column = {name: np.ascontiguousarray(sums[:, k]) for k, name in enumerate(BASE)}
+    with np.errstate(all="ignore"):
+        unit = (by_key(column["weight"], key, size) / by_key(column["n"], key, size))[key]
+        weight, seen, announced = (column[name] / unit for name in ("weight", "seen", "announced"))
+        whole = by_key(announced, key, size)
+        ratio = by_key(seen, key, size) / whole
+        chance = np.clip(whole / by_key(weight, key, size) * np.maximum(ratio, 1.0), 0.0, 1.0)
+        r, q = ratio[key], np.where(weight > 0.0, announced / weight, 0.0)
+        heavy = np.where(weight > 0.0, column["weight2"] / unit**2 / weight, 0.0)  # a typical row of the cluster
+        own = heavy * announced * np.maximum(1.0 - r * q, 0.0)
+        square = heavy * np.maximum(seen * (1.0 - 2.0 * r * q) + r * r * announced * q, 0.0)
+        centred = seen - r * announced
+        moved = np.sqrt(np.maximum(weight * announced, own))
+        found = Sums.of(centred, own, moved, square, key, size).times(times)
+        mass, mass2, mixed = (
+            times * by_key(x, key, size) for x in (announced, announced * announced, centred * announced)
+        )
+        t = -special.stdtrit(found.freedom, alpha)
+        spread = t * np.sqrt(found.seen()) / mass
+        down, up = _distance(ratio, mass, t, found.floor(1.0 - chance)), _distance(ratio, mass, t, found.floor(chance))
+        root = null_distance(mass, t, mass2, mixed, found.squares)
+        told = np.isfinite(found.freedom)
+        low = np.where(told, np.maximum(ratio - np.fmax(down[0], spread), 0.0), 0.0)
+        high = np.where(told, ratio + np.fmax(np.fmax(up[1], spread), root), math.inf)
+    unknown = np.isnan(ratio)
+    return Ends(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+
+
+def _distance(ratio: FloatArray, mass: FloatArray, t: FloatArray, floor: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the d at which ``d * mass`` is t times the root of the variance at ``ratio - d``, and at ``ratio + d``."""
+    half = t * t * floor / (2.0 * mass * mass)
+    root = np.sqrt(half * half + 2.0 * half * ratio)
+    return root - half, root + half

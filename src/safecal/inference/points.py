@@ -10,8 +10,7 @@ from scipy import special
 from .._sums.cells import Points
 from .._types import FloatArray
 from .dependence import rarest_half
-from .enumeration import listed_tails
-from .lattice import Lattice
+from .lattice import Lattice, listed_tails
 from .law import LARGEST, SMALLEST, Law, Tails, Tilt, solve
 from .tails import lugannani_rice
 

@@ -1,20 +1,40 @@
-"""Tail probabilities of a sum from its cumulants. Each tail is computed by itself; no p-value leaves [0, 1]."""
+"""Tail probabilities of a sum. Each tail is computed by itself; no p-value leaves [0, 1].
+
+From cumulants: normal and Pearson III, and their quantiles. From the rows, if the model is calibrated:
+
+- the saddlepoint. The weighted sum of the surprisals has the cumulant generating function ``K(t) = sum A(1 - t w)``,
+  and its law is tilted by the ``t`` at which its mean is the observed sum;
+- draws, where predictions are nearly always right. A row surprises when anything but its most likely outcome happens.
+  Where few surprises are expected, the law has large atoms, and no smooth approximation holds. It is drawn exactly, at
+  the price of the surprises alone: they arrive as the first points of independent Poisson processes, so rows that do
+  not surprise are never touched.
+"""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 from scipy import special
 
-from .._types import FloatArray
+from .._checks.arrays import block
+from .._types import AnyArray, FloatArray, IndexArray
+from ..errors import UnavailableError
+from ..families.predictions import Predictions
 
 __all__ = [
+    "draw_surprises",
+    "expected_surprises",
     "gamma_quantiles",
     "lugannani_rice",
     "normal",
+    "observed_surprises",
     "pearson3",
     "pearson3_quantile",
     "pearson3_quantiles",
+    "saddlepoint_tails",
+    "surprise_rates",
     "t_quantiles",
 ]
 
@@ -168,3 +188,130 @@ def lugannani_rice(distance: float, drop: float, variance: float, third: float) 
         correction = 1.0 / u - 1.0 / r
     upper, lower = normal(r)
     return min(max(upper + density * correction, 0.0), 1.0), min(max(lower - density * correction, 0.0), 1.0)
+
+
+_STEPS = 60
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Tilt:
+    t: float
+    value: float
+    mean: float
+    variance: float
+    third: float
+
+
+def _tilted(predictions: Predictions, weight: AnyArray | None, t: float) -> _Tilt:
+    totals = np.zeros(4)
+    for rows in predictions.row_blocks():
+        at = predictions._partition(rows)
+        if weight is None:
+            found = at(1.0 - t)
+            totals += [column.sum() for column in found]
+        else:
+            w = block(weight, rows)
+            found = at(1.0 - t * w)
+            totals += [(w**order * column).sum() for order, column in enumerate(found)]
+    return _Tilt(t, totals[0], -totals[1], totals[2], -totals[3])
+
+
+def saddlepoint_tails(predictions: Predictions, weight: AnyArray | None, observed: float) -> tuple[float, float] | None:
+    """Return both tails at the observed sum of surprisals; None at the edge of the support, where no tilt reaches it.
+
+    Raises UnavailableError for predictions without a log-partition function.
+    """
+    at = _tilted(predictions, weight, 0.0)
+    if at.variance == 0.0:  # every outcome is as surprising as every other: the sum has one value, but for rounding
+        return 1.0, 1.0
+    low, high = -np.inf, np.inf
+    scale = np.sqrt(at.variance)
+    for _ in range(_STEPS):
+        gap = observed - at.mean
+        if abs(gap) <= 1e-9 * np.sqrt(at.variance) + 1e-14 * abs(observed):
+            drop = at.t * observed - at.value
+            return lugannani_rice(at.t, drop, at.variance, at.third)
+        low, high = (at.t, high) if gap > 0 else (low, at.t)
+        step = at.t + gap / at.variance if at.variance > 0 else np.sign(gap) * np.inf
+        reach = 4.0 * (1.0 + abs(at.t))
+        step = min(max(step, at.t - reach), at.t + reach)
+        if not low < step < high:
+            step = 0.5 * (low + high)
+        at, high = _inside(predictions, weight, at, float(step), high)
+        if at.variance < 1e-12 * scale**2:
+            return None
+    return None
+
+
+def _inside(
+    predictions: Predictions, weight: AnyArray | None, at: _Tilt, step: float, high: float
+) -> tuple[_Tilt, float]:
+    """Tilt by ``step``, or by as much of it as the law allows."""
+    for _ in range(_STEPS):
+        try:
+            return _tilted(predictions, weight, step), high
+        except UnavailableError:
+            if step <= at.t:  # the whole law has no log-partition function, not just a part of its tail
+                raise
+            high, step = step, 0.5 * (at.t + step)
+    raise UnavailableError("the tail of the summed surprisal has no exponential moments.")
+
+
+def surprise_rates(predictions: Predictions) -> FloatArray:
+    """Return ``-log p(most likely outcome)`` of each row."""
+    parts = [np.log1p(np.exp(-predictions.gaps(rows)).sum(axis=1)) for rows in predictions.row_blocks()]
+    return np.concatenate(parts)
+
+
+def expected_surprises(rates: FloatArray) -> float:
+    """Return the expected number of rows that surprise."""
+    return float(-np.expm1(-rates).sum())
+
+
+def observed_surprises(predictions: Predictions, weight: AnyArray | None) -> float:
+    """Return the weighted sum of ``log p(most likely) - log p(outcome)``."""
+    total = 0.0
+    for rows in predictions.row_blocks():
+        scored, w = predictions.weighted(rows, weight)
+        assert scored.surprisal is not None
+        assert scored.confidence is not None
+        assert scored.correct is not None
+        gap = np.where(scored.correct, 0.0, scored.surprisal + np.log(scored.confidence))
+        gap = np.where(gap > 1e-12 * scored.surprisal, gap, 0.0)  # exactly 0 without a surprise, whatever the rounding
+        total += float(gap.sum() if w is None else np.dot(w, gap))
+    return total
+
+
+def draw_surprises(
+    predictions: Predictions, rates: FloatArray, weight: AnyArray | None, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draw the weighted sum of ``log p(most likely) - log p(outcome)``, ``draws`` times."""
+    edges = np.concatenate([[0.0], np.cumsum(rates)])
+    number = rng.poisson(edges[-1], draws)
+    draw: IndexArray = np.repeat(np.arange(draws), number)
+    row = np.searchsorted(edges, rng.uniform(0.0, edges[-1], len(draw)), side="right") - 1
+    row = np.minimum(row, predictions.n - 1)
+    first = np.unique(draw * predictions.n + row)  # a row surprises once, however many points fall on it
+    draw, row = first // predictions.n, first % predictions.n
+    sizes = _sizes(predictions, row, rng)
+    if weight is not None:
+        sizes = sizes * np.asarray(weight, dtype=np.float64)[row]
+    return np.bincount(draw, weights=sizes, minlength=draws).astype(np.float64)
+
+
+def _sizes(predictions: Predictions, row: IndexArray, rng: np.random.Generator) -> FloatArray:
+    """Draw how large each surprise is: one of the less likely outcomes, by its probability."""
+    distinct, where = np.unique(row, return_inverse=True)
+    out = np.empty(len(row))
+    u = rng.random(len(row))
+    step = 4096
+    for start in range(0, len(distinct), step):
+        gaps = predictions.gaps(distinct[start : start + step])
+        mine = np.flatnonzero((where >= start) & (where < start + step))
+        cumulative = np.cumsum(np.exp(-gaps), axis=1)
+        here = where[mine] - start
+        target = u[mine] * cumulative[here, -1]
+        pick = (cumulative[here] <= target[:, None]).sum(axis=1)
+        out[mine] = gaps[here, np.minimum(pick, gaps.shape[1] - 1)]
+    return out

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks.arrays import is_missing
+from .._checks.arrays import LEADING_ZERO, TRUTHS, is_missing, is_text, spelled_labels, spelled_numbers
 from .._checks.message import fail, show
-from .._checks.spelling import LEADING_ZERO, TRUTHS, is_text, spelled_labels, spelled_numbers
 from .._types import AnyArray, BoolArray
 from ..errors import DtypeError, InputError, MissingExtraError, ShapeError
 

@@ -7,10 +7,10 @@ from typing import Any, final
 
 import numpy as np
 
-from .._checks.classes import equal_labels, never_occurs
+from .._checks.arrays import spelled_labels
 from .._checks.columns import weights
+from .._checks.labels import equal_labels, never_occurs
 from .._checks.message import Complaint, fail, phrase, show
-from .._checks.spelling import spelled_labels
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
 from ..families.classifier import classifier

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._checks.message import Complaint, Phrase
-from .._checks.phrases import PYTHON
+from .._checks.message import PYTHON, Complaint, Phrase
 from ..errors import InputError
 from .columns import Columns
 

@@ -19,9 +19,9 @@ from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import InputError
-from ..inference.keyed import bounds_by_key
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
+from ..inference.sum_bounds import bounds_by_key
 from ..visible import visible
 from .evaluation import Evaluation
 from .places import Place

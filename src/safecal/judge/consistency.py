@@ -13,10 +13,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import choice, fraction
+from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, step_column
 from .._checks.message import fail
-from .._checks.options import spelled
-from .._checks.runs import expected_rows, run_column, step_column
 from .._steady import steadied, steady
 from .._sums.summary import Summary
 from .._sums.table import Table

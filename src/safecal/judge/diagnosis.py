@@ -10,11 +10,10 @@ import numpy as np
 from .. import documents
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
-from ..inference.axis import shift_gain
 from ..inference.bounds import law_of
 from ..inference.causes import PRICE, Explained, explain
 from ..inference.results import Interval
-from ..inference.shifts import ClassShifts, gain_by_shifts
+from ..inference.shifts import ClassShifts, gain_by_shifts, shift_gain
 from .places import Place
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]

@@ -9,9 +9,8 @@ from typing import Any, Self, Unpack, final
 import numpy as np
 
 from .. import documents
-from .._checks.columns import choice, fraction
+from .._checks.columns import choice, fraction, spelled
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._steady import steadied
 from .._sums.histogram import Histogram
 from .._sums.summary import Summary
@@ -20,15 +19,13 @@ from .._sums.tally import Tally
 from .._types import ArrayLike
 from ..errors import OptionError, TruthError
 from ..families.predictions import Predictions
-from ..inference.axis import Axis, axes_of
 from ..inference.bounds import Bounds, law_of
-from ..inference.calibration import calibration_test, generator
+from ..inference.calibration import calibration_test, generator, tally_test
 from ..inference.cox import Cox
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
-from ..inference.shifts import ClassShifts
-from ..inference.tested import tally_test
+from ..inference.shifts import Axis, ClassShifts, axes_of
 from ..options import LimitOptions
 from .display import Metric, class_rows, cox_rows, evaluation_text, inference_rows, metric_rows
 from .groups import GroupVerdict, group_verdict

@@ -4,16 +4,17 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from .._checks.message import fail
-from .._checks.options import spelled
+from .._checks.columns import spelled
+from .._checks.message import fail, show
 from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.bins import Bins
 from .._sums.plan import Plan
 from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
-from ..errors import FormError
+from ..errors import FormError, OptionError
 from ..families.classifier import classifier
+from ..families.labelled import Labelled
 from ..families.predictions import Predictions
 from ..options import LimitOptions
 from .evaluation import Evaluation
@@ -31,6 +32,7 @@ def evaluate(
     logits: ArrayLike | None = None,
     pos_label: Any = None,
     labels: Labels | None = None,
+    by_label: bool = False,
     bins: int | Bins | None = 10,
     bin_on: BinOn | None = None,
     strategy: Strategy = "uniform",
@@ -51,7 +53,7 @@ def evaluate(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
+    y_true : array-like of shape (n,), or (n, L) with ``by_label``
         What happened. For two classes 0 or 1, or any two labels with ``pos_label``; for more the column number, or one
         of ``labels``. Numbers that seem to be counted from 1 are refused; ``labels=range(K)`` says that they are not.
     y_prob : array-like of shape (n,) or (n, K)
@@ -62,6 +64,12 @@ def evaluate(
         The label of the positive class, for shape (n,).
     labels : sequence of K hashables, optional
         The names of the columns in their order, for shape (n, K).
+    by_label : bool, default False
+        Rows have several labels at once, or none: ``y_true`` and the prediction are matrices of L columns, 0 or 1 and
+        the probability of that label. Every label of every row is then a prediction of its own, of two outcomes, so
+        that ``n`` is rows times labels and the averages are over both. Each label is a group, with a verdict of its
+        own in ``groups``; the labels of one row depend on each other, so that each row is a cluster unless ``cluster``
+        joins several. Whether labels occur together as often as predicted is not looked at.
     bins : int, Bins or None, default 10
         The bins of the table; None for no table. Bins move ECE; they never move ECD.
     bin_on : {"probability", "confidence", "entropy"}, optional
@@ -138,7 +146,17 @@ def evaluate(
     if isinstance(y_true, Predictions):
         hint = "call `.evaluate()` on them."
         raise fail(FormError, "y_true", "must be an array of what happened", got="predictions", hint=hint)
-    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
+    predictions: Predictions
+    if by_label:
+        if pos_label is not None:
+            words = "belongs to one column; with `by_label` the positive outcome is 1"
+            raise fail(OptionError, "pos_label", words, got=show(pos_label), hint="pass `y_true == pos_label`.")
+        given = Labelled.of(y_true, y_prob, logits=logits, labels=labels, clip=clip)
+        predictions, (by, cluster, sample_weight) = given.predictions, given.beside(by, cluster, sample_weight)
+    else:
+        predictions = classifier(
+            y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True
+        )
     return evaluate_predictions(
         predictions,
         bins=bins,

@@ -14,13 +14,12 @@ from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import BoolArray, Decision, FloatArray, IndexArray
 from ..errors import TruthError
-from ..inference.cluster_bounds import clustered_bounds
-from ..inference.cluster_mistakes import clustered_ratios
-from ..inference.keyed import firm_and_weak_bounds
-from ..inference.keyed_temperature import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
-from ..inference.local import SHOWN, SUSPECTED, dimensions
-from ..inference.mistakes import heaviest_weight, mistakes_by_key, ratio_bounds
+from ..inference.dependence import clustered_bounds
+from ..inference.key_temperatures import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
+from ..inference.mistakes import clustered_ratios, heaviest_weight, mistakes_by_key, ratio_bounds
+from ..inference.ranges import SHOWN, SUSPECTED, dimensions
 from ..inference.results import Interval
+from ..inference.sum_bounds import firm_and_weak_bounds
 from .limits import Limits
 from .places import Place, degree_of, in_sentence
 

@@ -5,11 +5,9 @@ from typing import overload
 
 import numpy as np
 
-from .._checks.columns import clusters, fraction, weights
+from .._checks.columns import clusters, fraction, spelled, weights
 from .._checks.message import fail, same_rows
-from .._checks.options import spelled
-from .._checks.pairs import same_outcomes, same_rows_of_both
-from .._checks.rows import same_labels
+from .._checks.rows import same_labels, same_outcomes, same_rows_of_both
 from .._steady import steady
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import FormError, OptionError
@@ -19,7 +17,7 @@ from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
 from ..inference.equality import Law, equality, rows_of_law
 from ..inference.results import Interval
-from ..inference.skewed import FEW, Spread
+from ..inference.sum_bounds import FEW, Spread
 from ..inference.tails import pearson3, pearson3_quantile
 from .comparison import Comparison, Difference, SideBySide
 from .display import ece_of

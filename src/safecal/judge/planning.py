@@ -8,9 +8,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import fraction
+from .._checks.columns import fraction, spelled
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._steady import steadied, steady
 from .._sums.cells import Points
 from .._sums.nodes import Nodes
@@ -19,13 +18,12 @@ from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import EmptyError, OptionError, UnavailableError
 from ..families.predictions import Predictions
-from ..inference.law import Law
-from ..inference.local import SHOWN, cuts, dimensions
+from ..inference.law import Law, StatesLaw
 from ..inference.mistakes import ratio_bounds
 from ..inference.nodes import NodesLaw
 from ..inference.points import PointsLaw
-from ..inference.skewed import Spread
-from ..inference.states import StatesLaw
+from ..inference.ranges import SHOWN, cuts, dimensions
+from ..inference.sum_bounds import Spread
 from ..options import LimitOptions
 from .evaluation import Evaluation
 from .limits import Limits

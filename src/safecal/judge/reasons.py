@@ -8,8 +8,8 @@ from typing import Self, final
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
-from ..inference.local import dimensions
 from ..inference.mistakes import Mistakes
+from ..inference.ranges import dimensions
 from ..inference.results import Interval
 from .limits import Limits
 from .places import Place

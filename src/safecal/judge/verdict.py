@@ -8,16 +8,16 @@ from typing import Any, Final, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.certainty import certain_reason
+from .._checks.classes import certain_reason
 from .._steady import steadied
 from .._sums.summary import COLUMN
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..errors import TruthError
+from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
-from ..inference.needed import clusters_needed
 from ..inference.results import SIDES, Interval, direction
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing

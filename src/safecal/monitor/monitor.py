@@ -18,8 +18,8 @@ from ..errors import MergeError, MissingValueError, OptionError, RangeError, Sha
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
 from ..families.rows import some_rows
-from ..inference.keyed import interval_from_sums, intervals_from_sums
 from ..inference.results import Interval
+from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
 from ..judge.limits import Limits
 from .alarm import Alarm
 from .detector import FORMS

@@ -11,7 +11,7 @@ from .. import documents
 from .._sums.scored import Scored
 from .._sums.summary import Summary
 from .._types import FloatArray
-from ..inference.local import dimensions
+from ..inference.ranges import dimensions
 from ..judge.limits import Limits
 
 __all__ = ["COLUMNS", "Size", "size_columns", "sums_of"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack, final
 
+from .._checks.columns import spelled
 from .._checks.message import fail, show
-from .._checks.options import spelled
 from .._types import FloatArray
 from ..compat.huggingface import ClassifierRun, run_classifier
 from ..compat.huggingface.classifier import RunOptions

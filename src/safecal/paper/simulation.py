@@ -7,9 +7,8 @@ from typing import TypeAlias, Unpack, final
 import numpy as np
 from scipy import special
 
-from .._checks.columns import choice, fraction, positive, whole_number
+from .._checks.columns import choice, fraction, positive, spelled, whole_number
 from .._checks.message import fail, show
-from .._checks.options import spelled
 from .._types import FloatArray, IndexArray
 from ..errors import RangeError
 from ..families.bernoulli import bernoulli

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from .._checks.columns import spelled
 from .._checks.message import fail, show
-from .._checks.options import spelled
 from .._types import AnyArray, ArrayLike, Labels
 from ..errors import LabelError, OptionError, ShapeError
 from ..families.classifier import predictions_of

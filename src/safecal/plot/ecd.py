@@ -13,8 +13,8 @@ from .._checks.columns import fraction, positive
 from .._sums.table import Table
 from .._types import BoolArray
 from ..html.intervals import ecd_range
-from ..inference.keyed import interval_from_sums
 from ..inference.results import Interval
+from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
 from .canvas import OVER, UNDER, direction_label, ink, legend_above, percent
 from .display import Display

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import fraction, positive, whole_number
+from .._checks.columns import fraction, positive, spelled, whole_number
 from .._checks.message import fail
-from .._checks.options import spelled
 from .._sums.table import Table
 from .._types import ArrayLike, Labels
 from ..errors import OptionError

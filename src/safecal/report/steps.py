@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from .._checks.certainty import clip_for
+from .._checks.classes import clip_for
 from ..html.markup import Markup, element, join, shortened, together, with_code
 from ..html.numbers import percent, rows
 from ..judge.diagnosis import Diagnosis

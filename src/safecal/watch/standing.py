@@ -10,7 +10,7 @@ from typing import Self, final
 
 from .._sums.summary import Summary
 from ..errors import MergeError
-from ..inference.keyed import interval_from_sums
+from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
 from ..judge.limits import Limits
 from ..judge.verdict import SAFE, Verdict
@@ -20,15 +20,15 @@ from ..monitor.stream import DETECT, Stream
 from .history import History, Raised
 
 __all__ = [
+    "Judged",
     "Reader",
     "Reading",
-    "group_names",
-    "log10",
-    "shown_groups",
-    "Judged",
     "group_is_mild",
+    "group_names",
     "is_mild",
     "last_alarm",
+    "log10",
+    "shown_groups",
     "speaking",
     "within",
 ]

@@ -9,9 +9,8 @@ from typing import Any, Literal, TypedDict, Unpack, final
 
 import numpy as np
 
-from ..._checks.columns import whole_number
+from ..._checks.columns import spelled, whole_number
 from ..._checks.message import fail, show
-from ..._checks.options import spelled
 from ..._types import AnyArray, FloatArray
 from ...errors import OptionError
 from ...families.classifier import classifier

@@ -6,8 +6,8 @@ from typing import Any, Unpack
 import numpy as np
 from stonesoup.types.state import GaussianState
 
+from ..._checks.columns import spelled
 from ..._checks.message import fail
-from ..._checks.options import spelled
 from ..._types import IndexArray
 from ...errors import EmptyError, FormError
 from ...families.predictions import Predictions

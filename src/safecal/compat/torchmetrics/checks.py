@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from ..._checks.classes import row_tolerance
 from ..._checks.message import fail, show
-from ..._checks.row_sums import row_tolerance
 from ...engines.torch.tensors import load_torch, widened
 from ...errors import (
     DtypeError,

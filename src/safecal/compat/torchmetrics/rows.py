@@ -7,7 +7,7 @@ for.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..._checks.row_sums import row_tolerance
+from ..._checks.classes import row_tolerance
 from ...engines.torch.binary import binary_columns
 from ...engines.torch.rows import formulas
 from ...engines.torch.tensors import load_torch, widened

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 from scipy import special
 
+from ..._checks.columns import spelled
 from ..._checks.message import fail, show
-from ..._checks.options import spelled
 from ..._sums.bins import Bins
 from ..._sums.cells import Cells
 from ..._sums.classes import ClassSums

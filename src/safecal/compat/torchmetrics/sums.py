@@ -4,9 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._kernels.cells import CELLS, CENTRES, LOWEST
-from ..._kernels.nodes import NODES
-from ..._kernels.order import BY_CLASS, CONFIDENCE_STEPS, CONFIDENCES, HAIR
+from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
 from ..._sums.cells import Cells
 from ..._sums.classes import MOST
 from ..._sums.histogram import CELLS as SPREAD_CELLS

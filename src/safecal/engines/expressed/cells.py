@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._kernels.cells import CELLS as ODDS_CELLS
-from ..._kernels.cells import LOWEST
-from ..._kernels.order import COARSE_SPREADS, HAIR, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
+from ..._kernels.spectrum import CELLS as ODDS_CELLS
+from ..._kernels.spectrum import COARSE_SPREADS, HAIR, LOWEST, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
 from ..._sums.bins import Bins
 from ..._sums.histogram import CELLS
 from ..._types import AnyArray

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._kernels.nodes import NODES
+from ..._kernels.spectrum import NODES
 from ..._types import FloatArray
 from ..libraries import narwhals
 from .formulas import log1p

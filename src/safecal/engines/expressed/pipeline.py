@@ -14,8 +14,8 @@ import numpy as np
 
 from ..._checks.columns import cluster_codes, group_codes
 from ..._checks.message import fail
-from ..._kernels.cells import CELLS as ODDS_CELLS
-from ..._kernels.order import SPREADS
+from ..._kernels.spectrum import CELLS as ODDS_CELLS
+from ..._kernels.spectrum import SPREADS
 from ..._sums import cell_pairs
 from ..._sums.axes import Axes
 from ..._sums.bins import Bins, bin_count

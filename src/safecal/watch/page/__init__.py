@@ -7,7 +7,7 @@ from ..._versions import version
 from ...html.frame import PRESS, file_of, icon, number_table, pairs_table, section
 from ...html.markup import Markup, element, join, together, with_code
 from ...html.numbers import ends, evidence, grouped, in_utc, moment_text, percent, plain, rows, shown
-from ...inference.keyed import interval_from_sums
+from ...inference.sum_bounds import interval_from_sums
 from ..history import History
 from ..standing import Judged, Reading
 from .pictures import pictures_section

@@ -7,7 +7,7 @@ from ..._sums.summary import as_sums
 from ...html.frame import Column, sorting_table
 from ...html.markup import Markup, element, shortened
 from ...html.numbers import grouped, moment_text, shown
-from ...inference.keyed import intervals_together
+from ...inference.sum_bounds import intervals_together
 from ..history import History, Raised
 from ..standing import Reading, group_is_mild, group_names, log10, shown_groups
 

@@ -10,8 +10,8 @@ from ...html.frame import figure
 from ...html.markup import Markup, element, shortened
 from ...html.numbers import grouped, percent, rows, short, shown
 from ...html.svg import Scale, label, line, picture, shape, sized, tick_text, upright
-from ...inference.keyed import intervals_from_sums
 from ...inference.results import Interval
+from ...inference.sum_bounds import intervals_from_sums
 from ..history import History
 from .tables import alarm_numbers
 

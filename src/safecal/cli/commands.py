@@ -1,7 +1,11 @@
-"""``safecal evaluate``: verdict first, then the numbers, then the tables."""
+"""The commands about the rows of a file: ``safecal evaluate``, ``compare``, ``plan``; and ``demo``.
+
+What only some of them need is imported when they run.
+"""
 
 import argparse
 import json
+import shlex
 import sys
 import textwrap
 from dataclasses import replace
@@ -13,14 +17,15 @@ from ..errors import DocumentError, FileError
 from ..inputs.words import in_options
 from ..judge.baseline import WORSE, Baseline
 from ..judge.evaluation import Evaluation
+from ..judge.planning import rows_needed
 from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
-from .limits import limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .table import TableFile
 from .terminal import say_verdict
+from .values import limit_options
 
-__all__ = ["GATE", "run"]
+__all__ = ["GATE", "run_compare", "run_demo", "run_evaluate", "run_plan"]
 
 GATE = {SAFE: 0, UNSAFE: 3}
 UNDETERMINED = 4
@@ -28,8 +33,8 @@ WORSE_THAN_BASELINE = 5
 _SHOWN = 20  # groups
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command."""
+def run_evaluate(options: argparse.Namespace) -> int:
+    """Say the verdict first, then the numbers, then the tables."""
     inputs = {"file": options.file, "--baseline": options.baseline}
     check_outputs(inputs=inputs, report=options.report, plot=options.plot)
     before = None if options.baseline is None else _earlier(options.baseline)
@@ -106,3 +111,55 @@ def _methods(found: Evaluation, options: argparse.Namespace) -> str:
     text = f"Methods. Interval of ECD: {found.interval.method}. Temperature: {found.temperature.method}. "
     text += f"Test: {found.test.method} ({found.test.reason})."
     return "\n" + textwrap.fill(text, 78)
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Compare two models on the same rows."""
+    from ..judge.paired import compare
+
+    check_outputs(inputs={"a": options.a, "b": options.b}, report=options.report, plot=options.plot)
+    a = TableFile.opened(options.a, options, options.prob, options.logits).whole()
+    second = (options.prob_b, options.logits_b)
+    if not any(second):
+        second = (options.prob, options.logits)
+    b = TableFile.opened(options.b, options, *second).whole()
+    found = compare(
+        a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.sample_weight, level=options.level
+    )  # fmt: skip
+    if options.report or options.plot:
+        shared = {"cluster": a.cluster, "sample_weight": a.sample_weight, "level": options.level}
+        sides = compare(*(batch.predictions.evaluate(**shared) for batch in (a, b)))
+    if options.report:
+        from ..report.compared import write_comparison
+
+        names = f"{options.a} (a) and {options.b} (b)"
+        write_comparison(found, options.report, sides=sides, source=names, command=command_line())
+    if options.plot:
+        write_plot(found.plot(sides=sides), options.plot)
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    for name, path in (("report", options.report), ("picture", options.plot)):
+        if path and not options.json:
+            print(f"{name}: {visible(path)}")
+    return 0
+
+
+def run_plan(options: argparse.Namespace) -> int:
+    """Say how many rows would decide."""
+    check_outputs(inputs={"file": options.file})
+    rows = TableFile.opened(options.file, options, options.prob, options.logits).whole()
+    tally = rows.predictions.tally(sample_weight=rows.sample_weight, cluster=rows.cluster, bins=None)
+    found = rows_needed(tally, power=options.power, **limit_options(options))
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    return 0
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """Simulate, evaluate and report."""
+    from ..demo import main
+    from ..report import write_report
+
+    check_outputs(report=options.report)
+    unsafe = main()
+    write_report(unsafe, options.report, title="The over-confident model of the demo", command="safecal demo")
+    print(f"\nThe report of the second model: {visible(shlex.quote(options.report))}. Open it in a browser.")
+    return 0

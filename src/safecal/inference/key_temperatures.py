@@ -15,14 +15,14 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from .._kernels.nodes import NODES
+from .._kernels.spectrum import NODES
 from .._sums.node_table import NodeTable
 from .._sums.summary import COLUMN
 from .._types import BoolArray, FloatArray, IndexArray
-from .keyed import Keys, blocks
 from .law import LARGEST, SMALLEST
 from .mistakes import mistakes_by_key
 from .nodes import BEYOND, FROM_ENDS
+from .sum_bounds import Keys, blocks
 
 __all__ = ["Hot", "KeyLaw", "KeyTemperatures", "NodeKeys", "StateKeys"]
 
