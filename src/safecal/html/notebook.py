@@ -21,7 +21,7 @@ from .numbers import grouped
 from .reliability import has_reliability, reliability_diagram
 from .temperature import TemperatureCurve, temperature_picture
 
-__all__ = ["evaluation_html", "verdict_html"]
+__all__ = ["evaluation_html", "framed", "verdict_html"]
 
 _PLACES = 5  # that are listed
 _GROUPS = 12  # in a picture
@@ -59,8 +59,12 @@ def _output(verdict: Verdict, *parts: Markup | None) -> str:
         element("p", element("strong", verdict.decision), element("br"), with_code(sentence(verdict.reason))),
         class_="verdict",
     )
-    tone = element("div", head, *parts, class_=verdict.decision.lower())
-    return element("div", element("style", Markup(_style())), tone, class_="safecal")
+    return framed(element("div", head, *parts, class_=verdict.decision.lower()))
+
+
+def framed(*parts: Markup | None) -> str:
+    """Return what a notebook shows, with its style."""
+    return element("div", element("style", Markup(_style())), *parts, class_="safecal")
 
 
 @cache

@@ -5,6 +5,7 @@ Outcomes play no part in it, so conditions found on any rows are fixed before th
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from .features import Feature, Unreadable
 
 __all__ = ["CODES", "Coded", "coded"]
 
-BINS = 32
+BINS = 32  # values that are told apart, at most
+QUANTILES = 16  # bins of numbers and dates that have more; finer ones find more that is chance
 CODES = BINS + 2  # bins or categories, one code for missing values, one for categories that are rare
 _OTHER = BINS + 1
 _SORTED = 100_000  # rows whose quantiles are taken
@@ -49,10 +51,8 @@ class Coded(NamedTuple):
 def coded(feature: Feature, drawn: IndexArray | slice, least: int) -> Coded:
     """Code a feature of the drawn rows; `Unreadable` where it can part no ``least`` rows from the others."""
     values = feature.values[drawn]
-    if feature.kind in ("truth", "category"):
-        found = _categories(feature, values, least)
-    else:
-        found = _ordered(feature, values)
+    coded_already = feature.kind in ("truth", "category")
+    found = _categories(feature, values, least) if coded_already else _ordered(feature, values)
     if not found.atoms:
         raise Unreadable("its values are all alike")
     return found
@@ -86,11 +86,11 @@ def _ordered(feature: Feature, values: AnyArray) -> Coded:
     distinct = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
     single: tuple[Any, ...] = ()
     if len(distinct) <= BINS:
-        cuts = [_simplest(a, b, feature.kind) for a, b in zip(distinct[:-1], distinct[1:], strict=True)]
+        cuts = [_simplest(a, b, feature.kind) for a, b in pairwise(distinct)]
         single = tuple(distinct.tolist()) if feature.kind == "number" else ()
     else:
-        ends = np.arange(1, BINS) * len(ordered) // BINS
-        reach = len(ordered) // (4 * BINS)
+        ends = np.arange(1, QUANTILES) * len(ordered) // QUANTILES
+        reach = len(ordered) // (4 * QUANTILES)
         cuts = [_simplest(ordered[k - reach - 1], ordered[k + reach], feature.kind) for k in ends.tolist()]
     cuts = sorted({cut for cut in cuts if cut is not None})
     inner = np.array(cuts, dtype="datetime64[us]" if feature.kind == "date" else values.dtype if cuts == [] else None)

@@ -112,7 +112,7 @@ class Condition:
 def _value(value: Any) -> Value:
     if value is not None and not isinstance(value, bool | int | float | str):
         documents.refuse("must be a number, text, true, false or null", value)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 _FIELDS: dict[str, Any] = {

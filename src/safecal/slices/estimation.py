@@ -17,10 +17,10 @@ from .._sums.node_table import NodeTable
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
-from ..inference.cluster_bounds import clustered_bounds
-from ..inference.keyed import Keys
-from ..inference.keyed_temperature import KeyTemperatures, NodeKeys, StateKeys
-from ..inference.local import dimensions
+from ..inference.dependence import clustered_bounds
+from ..inference.sum_bounds import Keys
+from ..inference.key_temperatures import KeyTemperatures, NodeKeys, StateKeys
+from ..inference.ranges import dimensions
 from ..inference.results import Interval
 
 __all__ = ["FIRM", "Estimate", "estimates", "membership", "shares_of_error"]

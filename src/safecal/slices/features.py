@@ -38,7 +38,7 @@ class Feature(NamedTuple):
         if self.kind in ("truth", "category"):
             return np.asarray(values < 0)
         if self.kind == "date":
-            return np.isnat(values)
+            return np.asarray(np.isnat(values))
         return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
 
     def where(self, condition: Condition, rows: Any = slice(None)) -> BoolArray:
@@ -118,7 +118,7 @@ def _array(raw: Any, name: str) -> AnyArray:
     if type(raw).__module__.partition(".")[0] == "torch":
         raw = raw.detach().cpu().numpy()
     if isinstance(raw, np.ma.MaskedArray):
-        raw = raw.astype(object).filled(None)
+        raw = np.where(np.ma.getmaskarray(raw), None, raw.data)
     try:
         values = np.asarray(raw)
         if values.dtype.kind in "US" and not isinstance(raw, np.ndarray):  # NumPy makes text of None beside text
