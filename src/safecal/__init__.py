@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from .judge.verdict import Verdict
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .recalibrate.temperature import SafeTemperature, Temperature
+    from .slices.conditions import Condition
+    from .slices.front_door import find_slices
+    from .slices.reach import Reach
+    from .slices.results import Slice, Slices
 
     __version__: str
 
@@ -54,6 +58,7 @@ _HOMES = {
     "ClassShift": "inference.shifts",
     "ClassShifts": "inference.shifts",
     "Comparison": "judge.comparison",
+    "Condition": "slices.conditions",
     "Consistency": "judge.consistency",
     "Cox": "inference.cox",
     "Diagnosis": "judge.diagnosis",
@@ -68,12 +73,15 @@ _HOMES = {
     "Place": "judge.places",
     "Predictions": "families.predictions",
     "Range": "inference.local",
+    "Reach": "slices.reach",
     "Reliability": "judge.reliability",
     "RowsNeeded": "judge.planning",
     "SafeTemperature": "recalibrate.temperature",
     "SafecalError": "errors",
     "Scored": "_sums.scored",
     "SideBySide": "judge.comparison",
+    "Slice": "slices.results",
+    "Slices": "slices.results",
     "Summary": "_sums.summary",
     "Table": "_sums.table",
     "Tally": "_sums.tally",
@@ -93,6 +101,7 @@ _HOMES = {
     "ece": "metrics",
     "esce": "metrics",
     "evaluate": "judge.front_door",
+    "find_slices": "slices.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
     "implied_temperature": "inference.bounds",
@@ -111,6 +120,7 @@ __all__ = [
     "ClassShift",
     "ClassShifts",
     "Comparison",
+    "Condition",
     "Consistency",
     "Cox",
     "Diagnosis",
@@ -125,12 +135,15 @@ __all__ = [
     "Place",
     "Predictions",
     "Range",
+    "Reach",
     "Reliability",
     "RowsNeeded",
     "SafeTemperature",
     "SafecalError",
     "Scored",
     "SideBySide",
+    "Slice",
+    "Slices",
     "Summary",
     "Table",
     "Tally",
@@ -150,6 +163,7 @@ __all__ = [
     "ece",
     "esce",
     "evaluate",
+    "find_slices",
     "gaussian",
     "gaussian_mixture",
     "implied_temperature",

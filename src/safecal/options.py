@@ -1,6 +1,6 @@
 """What the doors take by name: written once, so that an editor knows it at each of them."""
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -31,4 +31,5 @@ class EvaluateOptions(LimitOptions, total=False):
     by: ArrayLike | None
     cluster: ArrayLike | None
     sample_weight: ArrayLike | None
+    features: Any
     rng: np.random.Generator | int | None

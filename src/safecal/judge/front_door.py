@@ -17,6 +17,7 @@ from ..families.classifier import classifier
 from ..families.labelled import Labelled
 from ..families.predictions import Predictions
 from ..options import LimitOptions
+from ..slices.front_door import find_slices
 from .evaluation import Evaluation
 from .limits import Limits
 
@@ -39,6 +40,7 @@ def evaluate(
     by: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    features: Any = None,
     clip: float | None = None,
     threshold: float = 0.1,
     max_temperature: float = 1.5,
@@ -84,6 +86,9 @@ def evaluate(
         clusters.
     sample_weight : array-like of shape (n,), optional
         Weight of each row in the means.
+    features : DataFrame, Table, relation, or mapping of names to columns, optional
+        What is known of each row. The slices for which the model is over-confident are looked for, as by `find_slices`,
+        and judged.
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``; off by default.
     threshold : float, default 0.1
@@ -152,6 +157,9 @@ def evaluate(
             words = "belongs to one column; with `by_label` the positive outcome is 1"
             raise fail(OptionError, "pos_label", words, got=show(pos_label), hint="pass `y_true == pos_label`.")
         given = Labelled.of(y_true, y_prob, logits=logits, labels=labels, clip=clip)
+        if features is not None:
+            hint = "evaluate the column of one label, with `features`."
+            raise fail(OptionError, "features", "cannot be searched with `by_label`", hint=hint)
         predictions, (by, cluster, sample_weight) = given.predictions, given.beside(by, cluster, sample_weight)
     else:
         predictions = classifier(
@@ -165,6 +173,7 @@ def evaluate(
         by=by,
         cluster=cluster,
         sample_weight=sample_weight,
+        features=features,
         rng=rng,
         threshold=threshold,
         max_temperature=max_temperature,
@@ -187,6 +196,7 @@ def evaluate_predictions(
     by: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    features: Any = None,
     rng: np.random.Generator | int | None = None,
     **limits: Unpack[LimitOptions],
 ) -> Evaluation:
@@ -195,4 +205,9 @@ def evaluate_predictions(
     same_labels(predictions.row_labels, sample_weight=sample_weight, by=by, cluster=cluster)
     plan = Plan.of(predictions, bins, bin_on, strategy)
     tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
-    return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, rng=rng)
+    slices = None
+    if features is not None:
+        slices = find_slices(
+            predictions, features, cluster=cluster, sample_weight=sample_weight, level=checked.level, rng=rng
+        )
+    return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, slices=slices, rng=rng)

@@ -30,7 +30,7 @@ class Condition:
         A row whose value is missing fulfils ``"missing"`` alone.
     value : float, int, str, bool or None
         What the feature is compared with; a date is written as text, as ``"2024-03-01"``.
-    kind : {"number", "date", "truth", "category"}
+    type : {"number", "date", "truth", "category"}
         What the feature holds.
     with_nan : bool
         Whether the column holds NaN, which Polars and SQL sort above all numbers.
@@ -46,14 +46,14 @@ class Condition:
     feature: str
     operator: Operator
     value: Value
-    kind: Kind
+    type: Kind
     with_nan: bool = False
 
     def __str__(self) -> str:
         name = visible(self.feature)
         if self.operator == "missing":
             return f"{name} is missing"
-        shown = str(self.value).lower() if self.kind == "truth" else visible(_plain(self.value))
+        shown = str(self.value).lower() if self.type == "truth" else visible(_plain(self.value))
         return f"{name} {self.operator} {shown or repr(shown)}"
 
     @property
@@ -62,13 +62,13 @@ class Condition:
         name = '"' + self.feature.replace('"', '""') + '"'
         if self.operator == "missing":
             return f"({name} IS NULL OR isnan({name}))" if self.with_nan else f"{name} IS NULL"
-        if self.kind == "truth":
+        if self.type == "truth":
             value = str(self.value).upper()
-        elif self.kind == "number":
+        elif self.type == "number":
             value = _plain(self.value)
         else:
             value = "'" + str(self.value).replace("'", "''") + "'"
-            value = f"TIMESTAMP {value}" if self.kind == "date" else value
+            value = f"TIMESTAMP {value}" if self.type == "date" else value
         found = f"{name} {'=' if self.operator == 'is' else self.operator} {value}"
         return f"({found} AND NOT isnan({name}))" if self.with_nan and self.operator == ">=" else found
 
@@ -78,7 +78,7 @@ class Condition:
         column = f"pl.col({_quoted(self.feature)})"
         if self.operator == "missing":
             return f"({column}.is_null() | {column}.is_nan())" if self.with_nan else f"{column}.is_null()"
-        value = f"pl.lit({_quoted(self.value)}).str.to_datetime()" if self.kind == "date" else self._python()
+        value = f"pl.lit({_quoted(self.value)}).str.to_datetime()" if self.type == "date" else self._python()
         found = f"{column} {'==' if self.operator == 'is' else self.operator} {value}"
         return f"({found}) & {column}.is_not_nan()" if self.with_nan and self.operator == ">=" else found
 
@@ -95,17 +95,17 @@ class Condition:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        content = {name: getattr(self, name) for name in ("feature", "operator", "value", "kind", "with_nan")}
+        content = {name: getattr(self, name) for name in ("feature", "operator", "value", "type", "with_nan")}
         return documents.document("condition", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         found = cls(**documents.read("condition", document, _FIELDS))
-        fits = {"number": (int, float), "truth": (bool,), "date": (str,), "category": (str,)}[found.kind]
+        fits = {"number": (int, float), "truth": (bool,), "date": (str,), "category": (str,)}[found.type]
         right = found.value is None if found.operator == "missing" else isinstance(found.value, fits)
-        right &= found.kind == "truth" or not isinstance(found.value, bool)
-        documents.every(((right, "must have a `value` that fits its `operator` and its `kind`"),))
+        right &= found.type == "truth" or not isinstance(found.value, bool)
+        documents.every(((right, "must have a `value` that fits its `operator` and its `type`"),))
         return found
 
 
@@ -119,7 +119,7 @@ _FIELDS: dict[str, Any] = {
     "feature": documents.text,
     "operator": documents.choice(*get_args(Operator)),
     "value": _value,
-    "kind": documents.choice(*get_args(Kind)),
+    "type": documents.choice(*get_args(Kind)),
     "with_nan": documents.flag,
 }
 

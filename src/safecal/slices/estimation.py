@@ -18,15 +18,15 @@ from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..inference.dependence import clustered_bounds
-from ..inference.sum_bounds import Keys
 from ..inference.key_temperatures import KeyTemperatures, NodeKeys, StateKeys
 from ..inference.ranges import dimensions
 from ..inference.results import Interval
+from ..inference.sum_bounds import Keys
 
-__all__ = ["FIRM", "Estimate", "estimates", "membership", "shares_of_error"]
+__all__ = ["FIRM", "TESTED", "Estimate", "estimates", "membership", "shares_of_error"]
 
 FIRM = 0.1  # of what the level leaves: what the bounds that a verdict rests on may miss, all together
-_TESTED = 0.8  # of the error for the end that may show something
+TESTED = 0.8  # of the error for the end that may show something
 _PLACES = 8  # how far the numbers of the second half are moved: candidates of one half are at most three bits
 
 
@@ -88,7 +88,7 @@ def estimates(tally: Tally, firsts: int, seconds: int, *, level: float, over: bo
     bounds = [_Bounds(tally, places, sums[k : k + 1]) for k, places in enumerate(members)]
     shown, far, firm = (
         np.array([bound(part * share, end) for bound, share in zip(bounds, shares, strict=True)])
-        for part, end in ((_TESTED, side), (1.0 - _TESTED, -side), (FIRM, side))
+        for part, end in ((TESTED, side), (1.0 - TESTED, -side), (FIRM, side))
     )
     low, high = (shown, far) if over else (far, shown)
     with np.errstate(divide="ignore", invalid="ignore"):

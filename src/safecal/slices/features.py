@@ -118,7 +118,8 @@ def _array(raw: Any, name: str) -> AnyArray:
     if type(raw).__module__.partition(".")[0] == "torch":
         raw = raw.detach().cpu().numpy()
     if isinstance(raw, np.ma.MaskedArray):
-        raw = np.where(np.ma.getmaskarray(raw), None, raw.data)
+        masked, raw = np.ma.getmaskarray(raw), raw.data.astype(object)
+        raw[masked] = None
     try:
         values = np.asarray(raw)
         if values.dtype.kind in "US" and not isinstance(raw, np.ndarray):  # NumPy makes text of None beside text

@@ -23,7 +23,7 @@ from .discovery import BEAM, Search
 from .estimation import Estimate, estimates, membership
 from .features import Feature, Unreadable, columns_of, read_feature
 from .outcome import tells_the_outcome
-from .reach import reach_of
+from .power import reach_of
 from .results import Slice, Slices
 
 __all__ = ["find_slices"]

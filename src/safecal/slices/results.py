@@ -356,7 +356,9 @@ _SLICES: dict[str, Any] = {
 
 def _table(slices: Slices) -> list[str]:
     """Write the slices as a table of text."""
-    rows: list[tuple[str, ...]] = [("slice", "rows", "share", "ECD", "from", "to", "T", "predicted", "observed", "adds")]
+    rows: list[tuple[str, ...]] = [
+        ("slice", "rows", "share", "ECD", "from", "to", "T", "predicted", "observed", "adds")
+    ]
     for s in slices:
         numbers = (s.ecd.value, s.ecd.low, s.ecd.high)
         rows.append((
