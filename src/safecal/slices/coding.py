@@ -87,7 +87,7 @@ def _ordered(feature: Feature, values: AnyArray) -> Coded:
     single: tuple[Any, ...] = ()
     if len(distinct) <= BINS:
         cuts = [_simplest(a, b, feature.kind) for a, b in pairwise(distinct)]
-        single = tuple(distinct.tolist()) if feature.kind == "number" else ()
+        single = tuple(distinct.tolist()) if feature.kind == "number" and len(distinct) > 1 else ()
     else:
         ends = np.arange(1, QUANTILES) * len(ordered) // QUANTILES
         reach = len(ordered) // (4 * QUANTILES)
@@ -110,7 +110,8 @@ def _holes(feature: Feature, values: AnyArray) -> Any:
 
 def _as_value(value: Any) -> Any:
     if isinstance(value, np.datetime64):
-        return str(value)
+        day = value.astype("datetime64[D]")
+        return str(day) if day == value else str(value.astype("datetime64[us]"))
     return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
 
 

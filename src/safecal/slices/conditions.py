@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Self, final, get_args
 
 from .. import documents
@@ -29,7 +30,7 @@ class Condition:
     operator : {"<", ">=", "is", "missing"}
         A row whose value is missing fulfils ``"missing"`` alone.
     value : float, int, str, bool or None
-        What the feature is compared with; a date is written as text, as ``"2024-03-01"``.
+        What the feature is compared with; a date is written as text, as ``"2024-03-01"`` or ``"2024-03-01T12:30:00"``.
     type : {"number", "date", "truth", "category"}
         What the feature holds.
     with_nan : bool
@@ -78,7 +79,7 @@ class Condition:
         column = f"pl.col({_quoted(self.feature)})"
         if self.operator == "missing":
             return f"({column}.is_null() | {column}.is_nan())" if self.with_nan else f"{column}.is_null()"
-        value = f"pl.lit({_quoted(self.value)}).str.to_datetime()" if self.type == "date" else self._python()
+        value = _moment(str(self.value)) if self.type == "date" else self._python()
         found = f"{column} {'==' if self.operator == 'is' else self.operator} {value}"
         return f"({found}) & {column}.is_not_nan()" if self.with_nan and self.operator == ">=" else found
 
@@ -105,8 +106,17 @@ class Condition:
         fits = {"number": (int, float), "truth": (bool,), "date": (str,), "category": (str,)}[found.type]
         right = found.value is None if found.operator == "missing" else isinstance(found.value, fits)
         right &= found.type == "truth" or not isinstance(found.value, bool)
+        right &= found.type != "date" or found.value is None or _is_date(str(found.value))
         documents.every(((right, "must have a `value` that fits its `operator` and its `type`"),))
         return found
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _value(value: Any) -> Value:
@@ -129,6 +139,15 @@ def _plain(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:.15g}" if float(f"{value:.15g}") == value else repr(value)
     return str(value)
+
+
+def _moment(text: str) -> str:
+    """Write a date, or a date and a time, as Polars makes it."""
+    at = datetime.fromisoformat(text)
+    parts = [at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond]
+    while len(parts) > 3 and not parts[-1]:
+        parts.pop()
+    return f"pl.datetime({', '.join(map(str, parts))})"
 
 
 def _quoted(value: object) -> str:
