@@ -22,9 +22,10 @@ __all__ = ["Found", "Search"]
 
 BEAM = 20
 KEPT = 3  # candidates
+_COMMON = 1.0  # excess over variance that one temperature may explain; impossible outcomes make it larger
 _EQUAL = 3  # categories of one feature that are kept in a step
 _TOGETHER = 1 << 18  # codes that are summed at a time
-_LOOKED_AT = 500  # of the best, for those that overlap little
+_LOOKED_AT = 200  # of the best, for those that overlap little
 
 
 class _Atom(NamedTuple):
@@ -61,7 +62,7 @@ class Search:
         self._columns = columns
         self._codes = [column.codes[rows] for column in columns]
         # What one temperature for all rows would explain is not what a slice is about.
-        common = max(float(excess.sum()) / max(float(variance.sum()), 1e-300), 0.0)
+        common = min(max(float(excess.sum()) / max(float(variance.sum()), 1e-300), 0.0), _COMMON)
         self._beyond = excess - common * variance
         self._variance = variance
         self._least = least
@@ -162,17 +163,24 @@ class Search:
         return found
 
     def _apart(self, pool: dict[frozenset[_Atom], Found]) -> list[Found]:
-        """Return the best that overlap less than half with any better one."""
+        """Return the best, then the best of the rows that are left, and so on; none shares half of its rows.
+
+        A slice that is bad only for the rows that it shares with a better one is its shadow, and not taken.
+        """
         chosen: list[Found] = []
-        masks: list[BoolArray] = []
-        for found in sorted(pool.values(), key=_order)[:_LOOKED_AT]:
-            mask = self._mask(found.atoms)
-            size = int(mask.sum())
-            if all(2 * int((mask & other).sum()) < min(size, int(other.sum())) for other in masks):
-                chosen.append(found)
-                masks.append(mask)
-            if len(chosen) == KEPT:
-                break
+        free = np.ones(len(self._variance), dtype=bool)
+        left = [(found, self._mask(found.atoms)) for found in sorted(pool.values(), key=_order)[:_LOOKED_AT]]
+        while left and len(chosen) < KEPT:
+            found, mask = left[0]
+            chosen.append(found)
+            free &= ~mask
+            ranked = []
+            for other, rows in left[1:]:
+                outside = rows & free
+                if 2 * int(outside.sum()) > int(rows.sum()) and 2 * int((mask & rows).sum()) < int(mask.sum()):
+                    sums = np.array([[self._beyond[outside].sum()], [self._variance[outside].sum()], [outside.sum()]])
+                    ranked.append((Found(float(self._rank(sums, len(other.atoms))[0]), other.atoms), rows))
+            left = sorted((one for one in ranked if one[0].rank > -math.inf), key=lambda one: _order(one[0]))
         return chosen
 
 

@@ -141,5 +141,5 @@ def _temperatures(
         return [Interval(math.nan, math.nan, math.nan, level, "none: no log-partition function")] * len(sums)
     widened = None if tally.clusters is None else reach
     found = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.arange(len(sums)))
-    ends = (x.tolist() for x in found)
+    ends = ([math.nan if end != end else end for end in x.tolist()] for x in found)  # one NaN: equal ones are equal
     return [Interval(t, low, high, level, "from sums, together") for t, low, high in zip(*ends, strict=True)]

@@ -242,7 +242,7 @@ def _columns_of_rows(
         scored, w = predictions.weighted(rows, weight)
         e, v = scored.excess[inside], scored.varentropy[inside]
         possible = np.isfinite(e)
-        e, v = np.where(possible, e, _IMPOSSIBLE), np.where(possible & np.isfinite(v), v, 0.0)
+        e, v = np.where(possible, e, _IMPOSSIBLE), np.where(possible & np.isfinite(v), v, 1.0)
         scale: FloatArray | float = 1.0 if w is None else w[inside]
         excess[first:last], variance[first:last] = scale * e, scale * scale * v
     return excess, variance

@@ -7,12 +7,14 @@ from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
+from ..families.rows import some_rows
 from .coding import CODES, Coded
 
 __all__ = ["tells_the_outcome"]
 
 _FEWER = 0.1  # of the mistakes that the model announces
 _MOST_CLASSES = 10_000
+_ROWS = 10_000  # whose announced mistakes are counted
 
 
 def tells_the_outcome(column: Coded, predictions: Predictions, drawn: IndexArray) -> bool:
@@ -25,18 +27,16 @@ def tells_the_outcome(column: Coded, predictions: Predictions, drawn: IndexArray
         return False
     happened = np.asarray(predictions.happened)[drawn].astype(np.intp)
     classes = int(happened.max()) + 1
-    if classes > _MOST_CLASSES or column.atoms == 0:
+    if classes > _MOST_CLASSES:
         return False
     counts = np.bincount(column.codes.astype(np.intp) * classes + happened, minlength=CODES * classes)
     wrong = len(drawn) - int(counts.reshape(CODES, classes).max(axis=1).sum())
     plain = len(drawn) - int(np.bincount(happened).max())
-    # The model announces at least as many mistakes as an outcome that never changes would make it.
-    announced = _announced(predictions, drawn)
-    return plain > 0 and wrong < _FEWER * min(announced, plain)
+    # Where outcomes hardly change, every feature tells them.
+    return plain > 0 and wrong < _FEWER * min(_announced(predictions, drawn), plain)
 
 
 def _announced(predictions: Predictions, drawn: IndexArray) -> float:
-    some = drawn[:: max(len(drawn) // 10_000, 1)]
-    confidence = predictions.weighted(some, None)[0].confidence
+    confidence = some_rows(predictions, drawn[:: max(len(drawn) // _ROWS, 1)]).score().confidence
     assert confidence is not None
     return float((1.0 - confidence).mean()) * len(drawn)
