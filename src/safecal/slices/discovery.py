@@ -88,11 +88,10 @@ class Search:
                 for parent in beam:
                     rows = None if not parent.atoms else np.flatnonzero(self._mask(parent.atoms))
                     for found in self._grown(parent.atoms, rows):
-                        grown.setdefault(frozenset(found.atoms), found)
+                        grown[frozenset(found.atoms)] = pool[frozenset(found.atoms)] = found
                     progress()
                 for _ in range(level and BEAM - len(beam)):
                     progress()
-                pool |= grown
                 beam = sorted(grown.values(), key=_order)[:BEAM]
         except KeyboardInterrupt:
             self.interrupted = True
