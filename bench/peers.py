@@ -46,11 +46,11 @@ class Entry:
 def _on(threads: int | None) -> Any:
     """Return safecal, on so many threads."""
     import safecal
-    from safecal._sums import tabulate
+    from safecal._sums import sweep
 
-    assert hasattr(tabulate, "_THREADS")
+    assert hasattr(sweep, "_THREADS")
     if threads is not None:
-        tabulate._THREADS = threads
+        sweep._THREADS = threads
     return safecal
 
 

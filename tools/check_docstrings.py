@@ -16,6 +16,7 @@ from numpydoc.validate import validate
 
 MODULES = (
     "safecal",
+    "safecal.compat.sklearn",
     "safecal.compat.torchmetrics",
     "safecal.engines.batches",
     "safecal.engines.frames",

@@ -222,7 +222,7 @@ def inflation(repetitions: int = 100, runs: int = 100) -> str:
         for k in range(repetitions):
             x = np.zeros((runs * setting.steps, 4))
             x[:, 0] = np.sqrt(nees[k * runs : (k + 1) * runs].reshape(-1))
-            fitted = safecal.SafeTemperature().fit_states(x, 0 * x, std=1.0, groups=step)
+            fitted = safecal.SafeTemperature().fit_states(x, 0 * x, std=1.0, by=step)
             each = np.array([fitted.groups_[i].temperature for i in range(setting.steps)])
             factors.append(fitted.temperature_)
             one.append(population.mean() / fitted.temperature_ > 4)

@@ -40,6 +40,8 @@ JOBS = {
     "rows = [(int(a), [float(1 - b), float(b)]) for a, b in zip(y, p)]\n"
     "frame = spark.createDataFrame(rows, 'y int, p array<double>')\n"
     "assert evaluate_frame(frame, y_true='y', y_prob='p', max_rows=0).n == 500",
+    "sklearn": "from sklearn.dummy import DummyClassifier; from safecal.compat.sklearn import neg_nll\n"
+    "assert -0.7 < neg_nll(DummyClassifier().fit(p[:, None], y), p[:, None], y) < -0.6",
     "stonesoup": "import safecal.compat.stonesoup",
     "torch": "import torch; from safecal.engines import torch as engine\n"
     "assert engine.binary_summary(torch.tensor(y), torch.tensor(p)).n == 500",
@@ -47,9 +49,9 @@ JOBS = {
     "m = BinaryECD(); m.update(torch.tensor(p), torch.tensor(y)); m.compute()",
     "mlflow": "import safecal.compat.mlflow",
     "opentelemetry": "import safecal.compat.opentelemetry",
-    "postgresql": "import psycopg, safecal.watch.stores.postgresql",
+    "postgresql": "import psycopg, safecal.watch.postgresql",
 }
-SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql")
+SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
 
 
 def tried(extra: str) -> bool:

@@ -18,8 +18,7 @@ from scipy import special
 
 from safecal import bernoulli
 from safecal.monitor import Monitor
-from safecal.monitor.grid import blocks
-from safecal.monitor.process import mixed
+from safecal.monitor.process import blocks, mixed
 
 ALPHA = 0.05
 ROWS = 10_000  # of a calibrated stream

@@ -21,8 +21,8 @@ import numpy as np
 from scipy import interpolate, optimize, special
 
 import safecal
-from safecal.recalibrate.fitting import FEWEST, Refusal, safe, unfit
-from safecal.recalibrate.tempered import tempered
+from safecal.maps.fitting import FEWEST, Refusal, safe, unfit
+from safecal.maps.tempered import tempered
 
 ALPHA = 0.05
 SIZES = (50, 200, 1000)

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from .judge.evaluation import Evaluation
     from .judge.front_door import evaluate
     from .judge.groups import GroupVerdict, TooSmall
-    from .judge.limits import Limits
     from .judge.paired import compare
     from .judge.places import Place
     from .judge.planning import RowsNeeded, rows_needed
     from .judge.reliability import Reliability, assess_reliability
     from .judge.verdict import Verdict
+    from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
-    from .recalibrate.temperature import SafeTemperature, Temperature
+    from .options import Limits
     from .slices.conditions import Condition
     from .slices.front_door import find_slices
     from .slices.reach import Reach
@@ -67,7 +67,7 @@ _HOMES = {
     "GroupVerdict": "judge.groups",
     "Histogram": "_sums.histogram",
     "Interval": "inference.results",
-    "Limits": "judge.limits",
+    "Limits": "options",
     "Local": "inference.local",
     "Mistakes": "inference.mistakes",
     "Place": "judge.places",
@@ -76,7 +76,7 @@ _HOMES = {
     "Reach": "slices.reach",
     "Reliability": "judge.reliability",
     "RowsNeeded": "judge.planning",
-    "SafeTemperature": "recalibrate.temperature",
+    "SafeTemperature": "maps.temperature",
     "SafecalError": "errors",
     "Scored": "_sums.scored",
     "SideBySide": "judge.comparison",
@@ -85,7 +85,7 @@ _HOMES = {
     "Summary": "_sums.summary",
     "Table": "_sums.table",
     "Tally": "_sums.tally",
-    "Temperature": "recalibrate.temperature",
+    "Temperature": "maps.temperature",
     "TestResult": "inference.results",
     "TooSmall": "judge.groups",
     "Verdict": "judge.verdict",
@@ -112,7 +112,7 @@ _HOMES = {
     "show_versions": "_versions",
 }
 
-_MODULES = ("compat", "engines", "errors", "monitor", "paper", "plot", "report", "testing")
+_MODULES = ("compat", "engines", "errors", "maps", "monitor", "paper", "plot", "report", "testing")
 
 __all__ = [
     "Baseline",

@@ -5,47 +5,19 @@ be. Readers are made of readers: `list_of(number)`, `optional(text)`; each ``fro
 the path of its field on the way out, so that a reader need not know where it is used.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import resources
 from typing import Any, NoReturn, TypeVar
 
 from .errors import DocumentError, SafecalError
 
 __all__ = [
-    "LEVEL",
-    "MOST",
-    "SCHEMA_VERSION",
-    "at",
-    "between",
-    "by_number",
-    "choice",
-    "count",
-    "distinct",
-    "document",
-    "every",
-    "flag",
-    "key",
-    "list_of",
-    "mapping_of",
-    "number",
-    "numbers",
-    "of_file",
-    "optional",
-    "parsed",
-    "plain",
-    "read",
-    "read_number",
-    "record",
-    "refuse",
-    "schema",
-    "text",
-    "version_of",
-    "words",
-]
+    "LEVEL", "MOST", "SCHEMA_VERSION", "at", "between", "by_number", "choice", "count", "distinct", "document",
+    "every", "flag", "key", "list_of", "mapping_of", "number", "numbers", "of_file", "optional", "plain", "read",
+    "read_number", "record", "refuse", "text", "version_of", "words",
+]  # fmt: skip
 
 T = TypeVar("T")
 W = TypeVar("W", bound=str)
@@ -104,6 +76,16 @@ def at(place: str | int) -> Iterator[None]:
         yield
     except SafecalError as error:
         raise _within(place, error) from error.__cause__
+
+
+@contextmanager
+def of_file(name: object) -> Iterator[None]:
+    """Say of complaints which file they are about."""
+    try:
+        yield
+    except DocumentError as error:
+        found = _error(error.path, f"of {name} {error.rule}", error.hint)
+        raise found from error.__cause__
 
 
 def _within(place: str | int, error: SafecalError) -> DocumentError:
@@ -219,23 +201,9 @@ def between(
     infinite: bool = False,
     missing: bool = False,
 ) -> Reader[float]:
-    """Return the reader of a number.
+    """Return the reader of a number in a range, whose ends are excluded where it must lie ``inside``.
 
-    Parameters
-    ----------
-    least, most : float
-        Its range.
-    inside : bool, default False
-        Whether the ends of the range are excluded.
-    infinite : bool, default False
-        Whether it may be infinite: ``"inf"`` or ``"-inf"``.
-    missing : bool, default False
-        Whether it may be undefined: None, which is read as NaN.
-
-    Returns
-    -------
-    callable
-        The reader.
+    It may be ``infinite``: ``"inf"`` or ``"-inf"``; and ``missing``: null, which is read as NaN.
     """
     rule = "must be a number"
     if least == 0.0 and most == math.inf:
@@ -416,50 +384,3 @@ def every(checks: Iterable[tuple[bool, str]]) -> None:
     for holds, rule in checks:
         if not holds:
             refuse(rule)
-
-
-# Schemas and text
-
-
-def schema(*names: str) -> dict[str, Any]:
-    """Return a schema that ships with the package; those that are named after it hold what it shares with them."""
-    folder = resources.files("safecal").joinpath("schemas")
-    found = [json.loads(folder.joinpath(f"{name}.json").read_text(encoding="utf-8")) for name in names]
-    whole: dict[str, Any] = found[0]
-    whole["$defs"] = {name: part for one in reversed(found) for name, part in one["$defs"].items()}
-    return whole
-
-
-def parsed(content: str | bytes) -> Any:
-    """Parse JSON as strictly as it is written: no name twice in an object, no NaN, and not too deep."""
-    try:
-        return json.loads(content, object_pairs_hook=_once, parse_constant=_constant)
-    except RecursionError:
-        refuse("must be JSON; this is nested too deeply")
-    except UnicodeDecodeError as error:
-        refuse(f"must be JSON, which is UTF-8; it is not ({error.reason} at byte {error.start})")
-    except DocumentError:
-        raise
-    except ValueError as error:
-        refuse(f"must be JSON; it is not ({error})")
-
-
-@contextmanager
-def of_file(name: object) -> Iterator[None]:
-    """Say of complaints which file they are about."""
-    try:
-        yield
-    except DocumentError as error:
-        found = _error(error.path, f"of {name} {error.rule}", error.hint)
-        raise found from error.__cause__
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        distinct([name for name, _ in pairs], "names of fields")
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    refuse(f'must be JSON, which has no {name}; safecal writes "inf", "-inf" and null')

@@ -1,13 +1,17 @@
-"""Files that are written whole or not at all, and how one can tell that a file has changed."""
+"""Files: written whole or not at all, how one can tell that one has changed, and JSON read as strictly as written."""
 
+import json
 import os
 import secrets
 import stat
+from importlib import resources
 from pathlib import Path
+from typing import Any, NoReturn
 
-from .errors import FileError
+from .documents import distinct, refuse
+from .errors import DocumentError, FileError
 
-__all__ = ["stamp_of", "write_atomically"]
+__all__ = ["parsed_json", "schema", "stamp_of", "write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -119,3 +123,37 @@ def _sync_folder(folder: Path) -> None:
 def stamp_of(found: os.stat_result) -> str:
     """Return how a file looks from outside; it changes when the file does, also where its time was set back."""
     return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
+
+
+def schema(*names: str) -> dict[str, Any]:
+    """Return a schema that ships with the package; those that are named after it hold what it shares with them."""
+    folder = resources.files("safecal").joinpath("schemas")
+    found = [json.loads(folder.joinpath(f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    whole: dict[str, Any] = found[0]
+    whole["$defs"] = {name: part for one in reversed(found) for name, part in one["$defs"].items()}
+    return whole
+
+
+def parsed_json(content: str | bytes) -> Any:
+    """Parse JSON as strictly as it is written: no name twice in an object, no NaN, and not too deep."""
+    try:
+        return json.loads(content, object_pairs_hook=_once, parse_constant=_constant)
+    except RecursionError:
+        refuse("must be JSON; this is nested too deeply")
+    except UnicodeDecodeError as error:
+        refuse(f"must be JSON, which is UTF-8; it is not ({error.reason} at byte {error.start})")
+    except DocumentError:
+        raise
+    except ValueError as error:
+        refuse(f"must be JSON; it is not ({error})")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        distinct([name for name, _ in pairs], "names of fields")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    refuse(f'must be JSON, which has no {name}; safecal writes "inf", "-inf" and null')

@@ -1,13 +1,17 @@
-"""What the doors take by name: written once, so that an editor knows it at each of them."""
+"""What the doors take by name, written once, so that an editor knows it at each of them; and what a verdict allows."""
 
-from typing import Any, Literal, TypedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypedDict, final, get_args
 
 import numpy as np
 
+from . import documents
+from ._checks.columns import choice, fraction, positive
 from ._sums.bins import Bins
 from ._types import ArrayLike, BinOn, Rule, Strategy
 
-__all__ = ["EvaluateOptions", "LimitOptions"]
+__all__ = ["RULES", "EvaluateOptions", "LimitOptions", "Limits"]
 
 
 class LimitOptions(TypedDict, total=False):
@@ -33,3 +37,73 @@ class EvaluateOptions(LimitOptions, total=False):
     sample_weight: ArrayLike | None
     features: Any
     rng: np.random.Generator | int | None
+
+
+RULES = get_args(Rule)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a verdict, and the level of its intervals; checked when they are set.
+
+    A dimension is two nats of varentropy, at least one: for Gaussian states their dimension, for two classes 1.
+
+    Attributes
+    ----------
+    threshold : float, default 0.1
+        Largest ECD that is safe on average and in a group, in nats a dimension.
+    max_temperature : float, default 1.5
+        Largest temperature that is safe.
+    max_ratio : float, default 3.0
+        Largest ratio of mistakes made to mistakes announced that is safe; of classifiers.
+    local_threshold : float, default 0.2
+        Largest ECD that is safe in a range of the predictions, in nats a dimension.
+    min_share : float, default 0.05
+        Smallest share of the rows that a range holds.
+    level : float, default 0.95
+        Level of the confidence intervals.
+    rule : {"everywhere", "average"}, default "everywhere"
+        ``"average"`` looks at the ECD and the temperature of all rows together, and nowhere else.
+
+    Examples
+    --------
+    >>> from safecal import Limits
+    >>> Limits(threshold=0.05).threshold
+    0.05
+    """
+
+    threshold: float = 0.1
+    max_temperature: float = 1.5
+    max_ratio: float = 3.0
+    local_threshold: float = 0.2
+    min_share: float = 0.05
+    level: float = 0.95
+    rule: Rule = "everywhere"
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "max_temperature", "max_ratio", "local_threshold"):
+            positive(getattr(self, name), name)
+        fraction(self.min_share, "min_share")
+        fraction(self.level, "level")
+        choice(self.rule, "rule", RULES)
+        for name in self.__slots__[:-1]:
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the verdict looks at places, too."""
+        return self.rule == "everywhere"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        numbers = {name: documents.number(getattr(self, name)) for name in self.__slots__[:-1]}
+        return documents.document("limits", {**numbers, "rule": self.rule})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        limit = documents.between(0.0, inside=True, infinite=True)
+        fields = dict.fromkeys(("threshold", "max_temperature", "max_ratio", "local_threshold"), limit)
+        fields |= dict.fromkeys(("min_share", "level"), documents.LEVEL)
+        return cls(**documents.read("limits", document, {**fields, "rule": documents.choice(*RULES)}))

@@ -26,6 +26,7 @@ ROOMS = {
     "visible": 0,
     "_types": 0,
     "_steady": 0,
+    "_optional": 1,
     "_versions": 2,
     "_checks": 1,
     "_kernels": 1,
@@ -35,7 +36,7 @@ ROOMS = {
     "families": 3,
     "options": 3,
     "inference": 4,
-    "recalibrate": 5,
+    "maps": 5,
     "monitor": 5,
     "judge": 5,
     "slices": 5,
@@ -61,7 +62,9 @@ FRONT_DOOR = 6
 SAME_ROOM = {
     ("compat", "watch"),
     ("families", "options"),
+    ("files", "documents"),
     ("judge", "slices"),
+    ("maps", "judge"),
     ("monitor", "judge"),
     ("plot", "html"),
     ("report", "html"),
@@ -70,7 +73,7 @@ SAME_ROOM = {
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.
 UPWARD = {
     ("families.predictions", "Predictions.evaluate"): {"judge.front_door"},
-    ("judge.comparison", "Comparison.plot"): {"plot.compared"},
+    ("judge.comparison", "Comparison.plot"): {"plot.dashboard"},
     ("judge.comparison", "Comparison.report"): {"report.compared"},
     ("judge.consistency", "Consistency.plot"): {"plot.consistency"},
     ("judge.evaluation", "Evaluation.plot"): {"plot.dashboard"},
@@ -87,13 +90,13 @@ UPWARD = {
 
 # What their signatures name: (module, what it may import under TYPE_CHECKING).
 ANNOTATED = {
-    ("_sums.clustering", "families.predictions"),
-    ("_sums.plan", "families.predictions"),
-    ("_sums.tabulate", "families.predictions"),
+    ("_sums.cluster_pairs", "families.predictions"),
+    ("_sums.splits", "families.predictions"),
+    ("_sums.sweep", "families.predictions"),
     ("_sums.tally", "families.predictions"),
     ("families.predictions", "judge.evaluation"),
-    ("_sums.tabular", "judge.groups"),
-    ("_sums.tabular", "inference.results"),
+    ("_sums.table_views", "judge.groups"),
+    ("_sums.table_views", "inference.results"),
     ("_sums.table", "judge.groups"),
     ("_sums.table", "inference.results"),
 }
@@ -331,10 +334,9 @@ NOT_FOR_A_FIRST_ANSWER = {
     "safecal.cli.recalibrate",
     "safecal.cli.watch_options",
     "safecal.engines.frames",
-    "safecal.engines.quantiles",
+    "safecal.maps",
     "safecal.monitor",
     "safecal.plot",
-    "safecal.recalibrate",
     "safecal.report",
     "safecal.watch",
 }

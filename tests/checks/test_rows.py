@@ -87,7 +87,7 @@ def test_weights_of_sums_and_columns_of_mappings_are_held_to_it() -> None:
         lambda: rows.tally(cluster=other),
         lambda: safecal.assess_reliability(rows, sample_weight=other),
         lambda: safecal.compare(rows, rows, cluster=other),
-        lambda: safecal.Temperature().fit(Y, P, groups=other),
+        lambda: safecal.Temperature().fit(Y, P, by=other),
         lambda: safecal.gaussian(P, P, std=1.0).evaluate(by=other),
         lambda: safecal.gaussian(P, other, std=1.0),
         lambda: safecal.nees(P, P, std=1.0, sample_weight=other),

@@ -21,10 +21,8 @@ pytestmark = pytest.mark.extra
 
 from safecal.compat.huggingface import ClassifierRun, UnreachableError, run_classifier  # noqa: E402
 from safecal.compat.huggingface.cache import LogitCache, fingerprint  # noqa: E402
-from safecal.compat.huggingface.data import Rows  # noqa: E402
-from safecal.compat.huggingface.hub import reaching  # noqa: E402
-from safecal.compat.huggingface.labels import Classes, log_odds, read_outcomes  # noqa: E402
-from safecal.compat.huggingface.libraries import library  # noqa: E402
+from safecal.compat.huggingface.data import Rows, library, reaching  # noqa: E402
+from safecal.compat.huggingface.model import Classes, log_odds, read_outcomes  # noqa: E402
 from safecal.errors import (  # noqa: E402
     EmptyError,
     FileError,

@@ -17,7 +17,7 @@ from safecal import errors
 from safecal._kernels.spectrum import node_rows
 from safecal._sums.cells import Cells
 from safecal._sums.nodes import Nodes
-from safecal._sums.plan import Plan
+from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
 
 torch = pytest.importorskip("torch")
@@ -31,7 +31,7 @@ from safecal.compat.torchmetrics import (  # noqa: E402
     MulticlassECD,
     sums,
 )
-from safecal.compat.torchmetrics.rows import Gaps  # noqa: E402
+from safecal.compat.torchmetrics.sums import Gaps  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]

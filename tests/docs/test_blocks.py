@@ -25,6 +25,7 @@ LONG = {
     ROOT / "docs" / "command-line.md",
     ROOT / "docs" / "monitoring.md",
     ROOT / "docs" / "plots.md",
+    ROOT / "docs" / "scikit-learn.md",
     *(ROOT / "docs" / "paper").glob("*.md"),
 }
 

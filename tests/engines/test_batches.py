@@ -13,8 +13,7 @@ import safecal
 from safecal import Evaluation
 from safecal._sums import tally as tally_module
 from safecal.engines import batches as engine
-from safecal.engines.batches import Batch, evaluate_batches
-from safecal.engines.pairs import in_pairs
+from safecal.engines.batches import Batch, evaluate_batches, in_pairs
 from safecal.errors import LabelError, MergeError, OptionError, ShapeError
 from safecal.families.rows import joined, some_rows
 

@@ -16,7 +16,7 @@ from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell
 from safecal._sums import tally as tally_module
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.histogram import _cells
-from safecal._sums.plan import Plan
+from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import (
@@ -39,9 +39,12 @@ pa = pytest.importorskip("pyarrow")
 
 from safecal.engines import frames as frames_module  # noqa: E402
 from safecal.engines.expressed.cells import histogram_cell, odds_cell, weighted_cell  # noqa: E402
-from safecal.engines.expressed.formulas import log1p, one_minus_exp  # noqa: E402
+from safecal.engines.expressed.formulas import (  # noqa: E402
+    collected,
+    log1p,
+    one_minus_exp,
+)
 from safecal.engines.expressed.pipeline import express  # noqa: E402
-from safecal.engines.expressed.queries import collected  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
 from safecal.inputs.arrow import rows_of, tables  # noqa: E402
 from safecal.inputs.columns import Columns  # noqa: E402

@@ -14,12 +14,12 @@ import pytest
 
 import safecal
 from safecal import Evaluation, Limits, Predictions, Summary, Table
-from safecal._sums import cell_pairs
+from safecal._sums import cluster_pairs
+from safecal._sums.by_key import summaries, summed
 from safecal._sums.cells import Cells, WeightedCells
+from safecal._sums.cluster_pairs import Pairs
 from safecal._sums.nodes import Nodes
-from safecal._sums.pairs import Pairs
 from safecal._sums.scored import Scored
-from safecal._sums.summary import summaries, summed
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.inputs import arrow
 from safecal.judge.front_door import evaluate_predictions
@@ -424,7 +424,7 @@ def test_too_many_pairs_of_cluster_and_cell_are_kept_by_no_door(monkeypatch: pyt
     case = case_of("all three")
     pairs = whole_of("all three").tally.cell_pairs
     assert pairs is not None
-    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(pairs.pairs) - 1)
+    monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", len(pairs.pairs) - 1)
     whole = evaluated(case)
     assert whole.tally.cell_pairs is None
     assert (whole.local.column("ecd_low") <= 0.0).all()
@@ -504,7 +504,7 @@ class TestOnClusters:
 
     @pytest.mark.parametrize("name", ON_CLUSTERS)
     def test_spark_partitions(self, name: str, small: None, spark: Any) -> None:
-        from safecal.engines.partitions.front import evaluate_partitions
+        from safecal.engines.partitions import evaluate_partitions
 
         case = case_of(name)
         frame = spark.createDataFrame(case.table()).repartition(5)

@@ -15,14 +15,13 @@ import pytest
 import safecal
 from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
 from safecal._sums import tally as tally_module
-from safecal._sums.plan import Plan
-from safecal._sums.summary import summaries, summed
-from safecal._sums.tabulate import binned_values
+from safecal._sums.by_key import summaries, summed
+from safecal._sums.splits import Plan, binned_values
 from safecal._sums.tally import Tally
-from safecal.engines import batches
-from safecal.engines.partitions import front, workers
-from safecal.engines.partitions.front import evaluate_partitions, fetch
-from safecal.engines.partitions.workers import Reply, Task, merge, pack, unpack, work
+from safecal.engines import batches, workers
+from safecal.engines import partitions as front
+from safecal.engines.partitions import evaluate_partitions, fetch
+from safecal.engines.workers import Reply, Task, merge, pack, unpack, work
 from safecal.errors import (
     DtypeError,
     EmptyError,

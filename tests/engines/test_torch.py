@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.extra
 
 from safecal.engines import torch as engine  # noqa: E402
-from safecal.engines.torch import rows as torch_rows  # noqa: E402
+from safecal.engines.torch import tensors as torch_rows  # noqa: E402
 from safecal.engines.torch import triton_categorical  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.engines.partitions import dask as dask_engine
-from safecal.engines.partitions import spark as spark_engine
-from safecal.engines.partitions import workers
-from safecal.engines.partitions.front import evaluate_partitions
+from safecal.engines import dask as dask_engine
+from safecal.engines import spark as spark_engine
+from safecal.engines import workers
+from safecal.engines.partitions import evaluate_partitions
 from safecal.errors import EngineError
 from safecal.inputs.columns import Columns
 

@@ -86,7 +86,7 @@ def test_groups_keep_their_angles(rng: np.random.Generator) -> None:
     x += rng.normal(0, 3, x.shape) * [1, 0, 1, 1]
     groups = np.arange(len(x)) % 2
     predictions = safecal.gaussian(x, np.tile(M, (4, 1)), std=3.0, angles=[1])
-    fitted = safecal.Temperature().fit_predictions(predictions, groups=groups)
+    fitted = safecal.Temperature().fit_predictions(predictions, by=groups)
     assert all(fit.temperature < 2 for fit in fitted.groups_.values())
 
 

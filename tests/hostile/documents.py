@@ -52,7 +52,7 @@ def originals() -> dict[str, Any]:
         )
     other = Monitor()
     other.add(states, window="all")
-    fitted = safecal.Temperature().fit(y, logits=2 * z, groups=np.arange(300) % 2)
+    fitted = safecal.Temperature().fit(y, logits=2 * z, by=np.arange(300) % 2)
     found = {
         "sharp": sharp, "plain": plain, "weighted": weighted, "clustered": clustered, "impossible": impossible,
         "classes": classes, "few classes": few, "states": states.evaluate(), "unnormalised": unnormalised.evaluate(),
@@ -209,9 +209,9 @@ def _more(thing: Any) -> None:
             _watch(thing)
         case safecal.Temperature() | safecal.SafeTemperature():
             groups = None if thing.groups_ is None else list(thing.groups_)[:1]
-            found = _may(lambda: thing.apply([0.3], groups=groups))
+            found = _may(lambda: thing.apply([0.3], by=groups))
             assert found is None or 0.0 <= found[0] <= 0.5, "the order of classes is turned round"
-            _may(lambda: thing.apply_states(std=[1.0], groups=groups))
+            _may(lambda: thing.apply_states(std=[1.0], by=groups))
 
 
 def _watch(monitor: Monitor) -> None:

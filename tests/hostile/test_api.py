@@ -212,8 +212,8 @@ def _call(rng: np.random.Generator) -> tuple[str, Callable[[], bool]]:
 
     def temperature() -> bool:
         kind = safecal.SafeTemperature if rng.random() < 0.5 else safecal.Temperature
-        model = kind().fit(y, **given, sample_weight=w, groups=by, cluster=cluster)
-        p = model.apply(**given, groups=by)
+        model = kind().fit(y, **given, sample_weight=w, by=by, cluster=cluster)
+        p = model.apply(**given, by=by)
         return bool(((p >= 0) & (p <= 1)).all()) and model.beta_ > 0
 
     def monitor() -> bool:

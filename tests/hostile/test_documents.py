@@ -10,6 +10,7 @@ import pytest
 import safecal
 from safecal import documents
 from safecal.errors import DocumentError
+from safecal.files import parsed_json
 from safecal.monitor import Monitor
 from safecal.monitor.process import Process
 
@@ -128,7 +129,7 @@ def test_what_is_no_document_is_refused_by_every_reader(value: Any) -> None:
 )
 def test_text_that_is_no_json_is_refused(text: str | bytes) -> None:
     with pytest.raises(DocumentError, match="`document` must"):
-        documents.parsed(text)
+        parsed_json(text)
 
 
 def test_a_number_is_finite_and_no_text() -> None:

@@ -25,11 +25,9 @@ from watch.rude import OK, Rude
 
 from safecal.cli.main import main
 from safecal.monitor import Monitor
-from safecal.watch.arrivals import Arrival, digest_of
+from safecal.watch.batches import Arrival, Watcher, digest_of
 from safecal.watch.history import History
-from safecal.watch.stores import open_store
-from safecal.watch.stores.sqlite import SqliteStore
-from safecal.watch.watcher import Watcher
+from safecal.watch.sqlite import SqliteStore, open_store
 
 pl = pytest.importorskip("polars", minversion="1.38")
 if not hasattr(os, "fork"):

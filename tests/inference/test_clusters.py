@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 import safecal
-from safecal._sums.dependence import RARE
+from safecal._sums.clusters import RARE
 from safecal._sums.tally import Tally
 from safecal.inference.bounds import Bounds, clusters_needed
 from safecal.inference.clustered import ClusteredLaw

@@ -11,7 +11,7 @@ from safecal import Predictions, Tally
 from safecal.inference.bounds import Bounds, law_of
 from safecal.inference.key_temperatures import KeyTemperatures, NodeKeys, StateKeys
 from safecal.judge.groups import judge_groups
-from safecal.judge.limits import Limits
+from safecal.options import Limits
 
 TIMES = (0.6, 1.0, 1.7, 2.6, 6.0)
 

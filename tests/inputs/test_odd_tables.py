@@ -20,7 +20,7 @@ from safecal.cli.table import TableFile
 from safecal.cli.watch_reading import BatchContent
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import SafecalError
-from safecal.watch.arrivals import Arrival
+from safecal.watch.batches import Arrival
 
 pl = pytest.importorskip("polars", minversion="1.38")
 pd = pytest.importorskip("pandas")

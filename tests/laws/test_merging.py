@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import safecal
 from safecal import Predictions, Summary, Table
-from safecal._sums.tabulate import by_group, tabulate
+from safecal._sums.splits import by_group
+from safecal._sums.sweep import tabulate
 
 from .cases import (
     BINS,

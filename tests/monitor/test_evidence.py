@@ -12,10 +12,9 @@ from scipy import special
 import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
+from safecal.monitor.alarm import Size
 from safecal.monitor.detector import Detector
-from safecal.monitor.grid import OVER, SHIFTS, UNDER, blocks
-from safecal.monitor.process import Process
-from safecal.monitor.size import Size
+from safecal.monitor.process import OVER, SHIFTS, UNDER, Process, blocks
 
 RNG = np.random.default_rng(8)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import safecal
 from safecal import Bins, Summary, Table
 from safecal._kernels import compiled
-from safecal._sums.plan import Plan
+from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
 
 
@@ -212,9 +212,9 @@ def test_the_result_does_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch, 
     p = rng.random(300_000)
     predictions = safecal.bernoulli(rng.random(len(p)) < p, p)
     one = predictions.table()
-    monkeypatch.setattr("safecal._sums.tabulate._LARGE", 1)
+    monkeypatch.setattr("safecal._sums.sweep._LARGE", 1)
     for threads in (1, 2, 5):
-        monkeypatch.setattr("safecal._sums.tabulate._THREADS", threads)
+        monkeypatch.setattr("safecal._sums.sweep._THREADS", threads)
         assert predictions.table() == one
 
 

@@ -133,9 +133,9 @@ def test_the_result_does_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch, 
     z = rng.normal(0.0, 3.0, (5000, 300)).astype(np.float32)
     predictions = safecal.categorical(rng.integers(0, 300, 5000), logits=z)
     one = predictions.table(), predictions.summary()
-    monkeypatch.setattr("safecal._sums.tabulate._LARGE", 1)
+    monkeypatch.setattr("safecal._sums.sweep._LARGE", 1)
     for threads in (1, 2, 5):
-        monkeypatch.setattr("safecal._sums.tabulate._THREADS", threads)
+        monkeypatch.setattr("safecal._sums.sweep._THREADS", threads)
         assert (predictions.table(), predictions.summary()) == one
 
 

@@ -5,8 +5,9 @@ import pytest
 from models import LAWS, draw, error, true_ecd
 
 import safecal
+from safecal._sums.splits import by_group
 from safecal._sums.summary import as_sums
-from safecal._sums.tabulate import by_group, tabulate
+from safecal._sums.sweep import tabulate
 from safecal.inference.bounds import Bounds
 from safecal.inference.sum_bounds import bounds_by_key, interval_from_sums
 

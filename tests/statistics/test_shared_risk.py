@@ -37,7 +37,7 @@ def test_shards_and_what_they_are_merged_into_keep_alpha() -> None:
 def _over_confident_group(shared: bool, rng: np.random.Generator, groups: int = 10, n: int = 100) -> bool:
     z = rng.normal(0.0, 2.0, groups * n)
     y = rng.random(groups * n) < special.expit(z)
-    fitted = SafeTemperature(ALPHA, shared=shared).fit(y, logits=2.0 * z, groups=np.arange(groups * n) % groups)
+    fitted = SafeTemperature(ALPHA, shared=shared).fit(y, logits=2.0 * z, by=np.arange(groups * n) % groups)
     assert fitted.groups_ is not None
     return any(group.temperature < 2.0 for group in fitted.groups_.values())  # sharper than the truth
 

@@ -110,8 +110,8 @@ def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> N
     said = safecal("recalibrate", rows, "--prob", "p", "--by", "site", "--save", saved, "--out", out)
     assert said.status == 0, said.err
     assert "in 2 groups" in said.out
-    want = library.SafeTemperature().fit(Y, P, groups=SITE)
-    assert np.allclose(pl.read_ndjson(out)["calibrated"], want.apply(P, groups=SITE), rtol=1e-12, atol=0)
+    want = library.SafeTemperature().fit(Y, P, by=SITE)
+    assert np.allclose(pl.read_ndjson(out)["calibrated"], want.apply(P, by=SITE), rtol=1e-12, atol=0)
 
 
 def test_recalibrate_rows_that_depend_on_each_other(rows: Path, tmp_path: Path, safecal: Safecal) -> None:

@@ -17,15 +17,13 @@ from scipy import stats
 
 import safecal
 from safecal import Evaluation, Summary, Table, plot
-from safecal._sums.band import consistency_band, effective_rows
 from safecal.errors import InputError, LabelError, MissingExtraError, OptionError, ShapeError, UnavailableError
-from safecal.html.intervals import ecd_range, factor_range
+from safecal.html.intervals import TemperatureCurve, ecd_range, factor_range
 from safecal.html.markup import shortened, visible
 from safecal.html.numbers import short
-from safecal.html.reliability import ReliabilityPoints, has_reliability
-from safecal.html.temperature import TemperatureCurve
-from safecal.plot.canvas import _ticks
+from safecal.html.reliability import ReliabilityPoints, consistency_band, effective_rows, has_reliability
 from safecal.plot.ecd import draw_intervals
+from safecal.plot.temperature import _ticks
 
 pytestmark = pytest.mark.proof
 

@@ -20,18 +20,15 @@ from scipy import stats
 
 import safecal
 from safecal import Evaluation
-from safecal._sums.band import binomial_band, effective_rows
 from safecal._sums.summary import as_sums
 from safecal.errors import FileError, InputError
 from safecal.html.course import Course
 from safecal.html.findings import Findings, coarser
-from safecal.html.reliability import ReliabilityPoints
-from safecal.html.svg import Scale
+from safecal.html.markup import Scale
+from safecal.html.reliability import ReliabilityPoints, binomial_band, effective_rows
 from safecal.report import report_html, write_report
-from safecal.report.details import snippet
-from safecal.report.numbers import cards
-from safecal.report.page import pictures_section
-from safecal.report.tables import where_section
+from safecal.report.page import pictures_section, snippet
+from safecal.report.tables import cards, where_section
 from safecal.report.words import opening, temperature_in_words
 
 from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations

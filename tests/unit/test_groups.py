@@ -13,8 +13,8 @@ import safecal
 from safecal import Evaluation, Tally
 from safecal.errors import OptionError, TruthError
 from safecal.judge.groups import judge_groups
-from safecal.judge.limits import Limits
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
+from safecal.options import Limits
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -8,12 +8,11 @@ import pytest
 
 import safecal
 from safecal._kernels.spectrum import COARSE, LOWEST, STARTS, cell_numbers, coarse_odds
-from safecal._sums import cell_pairs, clustering
-from safecal._sums.cell_pairs import CellPairs, GatheredCells
+from safecal._sums import cluster_pairs
 from safecal._sums.cells import WeightedCells
-from safecal._sums.dependence import BASE, RARE
-from safecal._sums.pairs import PAIRS, Gathered, Pairs
-from safecal._sums.plan import Plan
+from safecal._sums.cluster_pairs import PAIRS, CellPairs, Gathered, GatheredCells, Pairs
+from safecal._sums.clusters import BASE, RARE
+from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
 from safecal.engines.batches import Batch, tally_batches
 from safecal.errors import ShapeError
@@ -127,7 +126,7 @@ def test_many_blocks_are_gathered_like_one() -> None:
     whole, parts = Gathered(50), Gathered(50)
     whole.absorb(whole.of_block(cluster, key, columns))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("safecal._sums.pairs._WAITING", 100)
+        patch.setattr("safecal._sums.cluster_pairs._WAITING", 100)
         for k in range(0, 5000, 250):
             rows = slice(k, k + 250)
             parts.absorb(parts.of_block(cluster[rows], key[rows], [c[rows] for c in columns]))
@@ -148,7 +147,7 @@ def test_equality() -> None:
 
 def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = _tally(slice(0, 300)), _tally(slice(300, N))
-    monkeypatch.setattr(clustering, "MAX_PAIRS", 100)
+    monkeypatch.setattr(cluster_pairs, "MAX_PAIRS", 100)
     wanted = r"`cluster` must form at most 100 different pairs with `by`; got 1\d\d"
     with pytest.raises(ShapeError, match=wanted):
         _tally(slice(None))
@@ -217,7 +216,7 @@ def test_beyond_so_many_pairs_classes_are_not_told_apart_and_then_there_are_none
     assert alone is not None
     fewer = whole.without_classes()
     assert len(fewer.pairs) < len(whole.pairs)
-    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(fewer.pairs))
+    monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", len(fewer.pairs))
     cuts = [slice(k, k + 60) for k in range(0, N, 60)]
     for order in (cuts, cuts[::-1], [slice(None)], [slice(0, 500), slice(500, N)]):
         parts = [_cells(rows) for rows in order]
@@ -234,7 +233,7 @@ def test_beyond_so_many_pairs_classes_are_not_told_apart_and_then_there_are_none
     local = Local.of(Tally.of(safecal.categorical(TOP, logits=CLASSES), cluster=CLUSTER))
     assert len(local)
     assert np.isnan(local.column("label")).all()
-    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(fewer.pairs) - 1)
+    monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", len(fewer.pairs) - 1)
     tally = Tally.of(safecal.categorical(TOP, logits=CLASSES), cluster=CLUSTER)
     assert tally.cell_pairs is None
     assert len(Local.of(tally)) > len(local)
@@ -247,7 +246,7 @@ def test_blocks_are_gathered_until_there_are_too_many_pairs(monkeypatch: pytest.
     rng = np.random.default_rng(2)
     cluster, cell = rng.integers(0, 30, 5000), rng.integers(0, 3, 5000) * COARSE + rng.integers(-1, 20, 5000)
     columns = [rng.random(5000) for _ in PAIRS]
-    monkeypatch.setattr("safecal._sums.pairs._WAITING", 100)
+    monkeypatch.setattr("safecal._sums.cluster_pairs._WAITING", 100)
 
     def gathered() -> CellPairs | None:
         found = GatheredCells()
@@ -262,10 +261,10 @@ def test_blocks_are_gathered_until_there_are_too_many_pairs(monkeypatch: pytest.
     assert whole is not None
     assert whole.pairs.column("n").sum() == pytest.approx(columns[0][cell >= 0].sum())
     fewer = whole.without_classes()
-    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", len(whole.pairs) - 1)
+    monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", len(whole.pairs) - 1)
     found = gathered()
     assert found is not None
     assert not found.classes
     _same(found.pairs, fewer.pairs)
-    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", 300)
+    monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", 300)
     assert gathered() is None

@@ -10,8 +10,9 @@ import pytest
 
 import safecal
 from safecal import Summary, Table, documents
+from safecal._sums.splits import by_group
 from safecal._sums.summary import COLUMN, as_sums
-from safecal._sums.tabulate import by_group, tabulate
+from safecal._sums.sweep import tabulate
 from safecal.errors import MergeError, ShapeError, UnavailableError
 
 RESULT = safecal.evaluate([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], bins=2, by=["b", "a", "a", "b", "b"])
@@ -240,7 +241,7 @@ def test_more_groups_than_rows_of_a_block_are_summed_as_few_are(family: str, wei
 def test_no_summary_is_made_for_what_is_read_off_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _many()
     made: list[int] = []
-    monkeypatch.setattr("safecal._sums.summary._summary", lambda row: made.append(1))
+    monkeypatch.setattr("safecal._sums.by_key._summary", lambda row: made.append(1))
     _ = table.weights, table.predicted, table.observed, table.ecd, table.gaps, table.n, table.intervals()
     _ = table.esce(), table.overconfident(), table.worst_first(), table + table, table == table
     _ = table.to_dict(), hash(table), table + table.worst_first(5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._sums.tabular import frame_of, key_columns
+from safecal._sums.table_views import frame_of, key_columns
 from safecal._types import BoolArray, FloatArray
 from safecal.errors import MissingExtraError, OptionError, UnavailableError
 from safecal.monitor import Monitor
@@ -58,6 +58,7 @@ MADE: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["metric", "a", "b", "difference", "low", "high", "p_value"],
     ),
     "two evaluations": (lambda: safecal.compare(RESULT, SITES), ["metric", "a", "a_low", "a_high", "b"]),
+    "ranges": (lambda: RESULT.local, ["on", "label", "low", "high", "n", "share", "predicted", "observed"]),
     "steps": (runs, ["step", "n", "ecd", "median", "low", "high", "inside"]),
     "windows": (watched, ["window", "n", "n_impossible", "ecd", "ecd_low", "ecd_high"]),
 }

@@ -9,7 +9,7 @@ from scipy import special
 
 import safecal
 from safecal import Evaluation, Limits, Predictions, Tally
-from safecal._sums.plan import Plan
+from safecal._sums.splits import Plan
 from safecal.errors import EmptyError, MergeError, RangeError, WeightError
 
 

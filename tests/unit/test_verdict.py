@@ -1,7 +1,9 @@
 """One decision rule, each branch of it, and the reason in words."""
 
+import copy
 import csv
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from scipy import special
 import safecal
 from safecal import Interval, Verdict
 from safecal.errors import TruthError
+from safecal.judge import diagnosis
 from safecal.judge.reasons import Average, Scale, rows_needed
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
 
@@ -314,3 +317,26 @@ def test_naive_bayes_is_unsafe_for_impossible_outcomes(shared_data: Path) -> Non
     verdict = safecal.evaluate(y, p, pos_label="poor").verdict
     assert verdict.decision == UNSAFE
     assert verdict.reason.startswith("4 outcomes happened")
+
+
+def test_words_are_found_when_they_are_asked_for_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    explain = diagnosis.explain
+    monkeypatch.setattr(diagnosis, "explain", lambda *given: asked.append(given) or explain(*given))
+    verdict = safecal.evaluate([1] * 60 + [0] * 40, [0.9] * 100).verdict
+    assert verdict.decision == UNSAFE
+    assert not asked
+    assert verdict.reason.startswith("the model is over-confident")
+    assert verdict.diagnosis is not None
+    assert len(asked) == 1
+
+
+def test_a_verdict_is_the_same_whether_or_not_its_words_were_read() -> None:
+    one, other = (safecal.evaluate([1] * 60 + [0] * 40, [0.9] * 100).verdict for _ in range(2))
+    assert one.reason
+    assert one == other
+    assert hash(one) == hash(other)
+    assert repr(one.words) in repr(other)
+    assert pickle.loads(pickle.dumps(other)) == one == copy.deepcopy(one)
+    assert Verdict.from_dict(other.to_dict()) == one
+    assert one != safecal.evaluate([1] * 60 + [0] * 40, [0.8] * 100).verdict

@@ -10,17 +10,16 @@ import pytest
 
 from safecal.errors import FileError, LockedError, OptionError
 from safecal.monitor import Monitor
-from safecal.watch.history import Point, Raised
-from safecal.watch.store import WHOLE, Aside, Taken
-from safecal.watch.stores.sql import SqlStore
+from safecal.watch.history import WHOLE, Aside, Point, Raised, Taken
+from safecal.watch.store import Store
 
 from .feeding import columns
 
-Opener = Callable[..., SqlStore]
+Opener = Callable[..., Store]
 SETTINGS: dict[str, Any] = {"alpha": None, "run_length": None, "y": None, "by": ["site"], "window_column": None}
 
 
-def taken(store: SqlStore, batch: str, *, drift: float = 1.0, asides: int = 0) -> Taken:
+def taken(store: Store, batch: str, *, drift: float = 1.0, asides: int = 0) -> Taken:
     """Return a batch that follows the state of the store."""
     monitor = store.monitor()
     rows = columns(np.random.default_rng(len(batch)), 500, drift=drift)
@@ -35,7 +34,7 @@ def taken(store: SqlStore, batch: str, *, drift: float = 1.0, asides: int = 0) -
     return Taken(batch, f"digest of {batch}", "1:2:3", monitor, settings, (point,), raised, apart)
 
 
-def _open(opener: Opener, **more: Any) -> SqlStore:
+def _open(opener: Opener, **more: Any) -> Store:
     return opener(settings=SETTINGS, monitor=Monitor(run_length=5000, grouped=True), **more)
 
 

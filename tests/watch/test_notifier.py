@@ -11,9 +11,10 @@ import pytest
 
 from safecal.errors import FileError
 from safecal.monitor import Monitor
+from safecal.watch.channels import channels
 from safecal.watch.history import Raised
-from safecal.watch.notifier import Notifier, channels
-from safecal.watch.stores.sqlite import SqliteStore
+from safecal.watch.notifier import Notifier
+from safecal.watch.sqlite import SqliteStore
 
 from .store_laws import SETTINGS, taken
 

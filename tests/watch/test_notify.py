@@ -20,9 +20,9 @@ import pytest
 
 from safecal.errors import NotifyError, OptionError, SafecalError
 from safecal.monitor import Alarm
-from safecal.monitor.size import Size
+from safecal.monitor.alarm import Size
+from safecal.watch.channels import body, check_url, post, run_command
 from safecal.watch.history import Raised
-from safecal.watch.notify import body, check_url, post, run_command
 
 from .histories import HOSTILE
 from .rude import RUDE, Rude

@@ -11,10 +11,9 @@ import pytest
 
 from safecal import Evaluation
 from safecal.monitor import Monitor
-from safecal.watch.history import History, Point, Raised
+from safecal.watch.history import MOST, History, Point, Raised, slots
 from safecal.watch.page import history_page
-from safecal.watch.page.pictures import STRETCHES, thinned
-from safecal.watch.page.windows import MOST, slots
+from safecal.watch.page_pictures import STRETCHES, thinned
 
 from .histories import CASES, HOSTILE, SCRIPT, history_of, watched
 

@@ -13,11 +13,10 @@ import pytest
 
 from safecal.errors import FileError, FormError
 from safecal.monitor import Monitor
-from safecal.watch.arrivals import Arrival, Folder
-from safecal.watch.lines import Cutter, records
-from safecal.watch.store import Known
-from safecal.watch.stores.sqlite import SqliteStore
-from safecal.watch.watcher import Watcher
+from safecal.watch.batches import Arrival, Folder, Watcher
+from safecal.watch.history import Known
+from safecal.watch.sqlite import SqliteStore
+from safecal.watch.standard_input import Cutter, records
 
 from .feeding import columns, put, text
 

@@ -17,12 +17,10 @@ from safecal.cli.main import main
 from safecal.cli.watch_reading import BatchContent
 from safecal.errors import FileError, LockedError
 from safecal.files import stamp_of, write_atomically
-from safecal.watch.arrivals import Arrival, digest_of
+from safecal.watch.batches import Arrival, Watcher, digest_of
 from safecal.watch.page import history_page
 from safecal.watch.prometheus import exposition
-from safecal.watch.stores import store_files
-from safecal.watch.stores.sqlite import SqliteStore
-from safecal.watch.watcher import Watcher
+from safecal.watch.sqlite import SqliteStore, store_files
 
 from .feeding import columns, put, text
 

@@ -1,1 +1,20 @@
-"""All sums of an evaluation, and how they are made and merged."""
+"""Columns of scored rows, and their sums: everything that is known of the rows once they have been seen.
+
+``scored``           the columns of a block of rows
+``summary``          the sums of some rows: `Summary`
+``by_key``           scored rows to sums by key, as arrays, and such arrays put together
+``bins``             which bin a row belongs to
+``splits``           how rows fall under keys, bins or groups; the `Plan` of an evaluation
+``table``            sums by bin or by group: `Table`
+``table_views``      what is read off a table: reliability, the sums of one key, frames
+``cells``            the spectrum of two outcomes: cells of their log-odds
+``nodes``            the spectrum of more outcomes: the log-partition at five temperatures, also by group
+``ordered``          sums by cell of the predictions in their order, of which ranges are made
+``histogram``        how the excess is spread
+``causes``           errors of states by axis, classes as predicted and as they happened
+``clusters``         what is summed of rows that depend on each other, by cluster
+``cluster_pairs``    the same by cluster and group, and by cluster and cell of the predictions
+``sweep``            the one pass over the rows that fills all of these
+``tally``            all of them together: `Tally`, which every door fills
+``tally_documents``  a Tally as JSON, and whether its parts belong together
+"""

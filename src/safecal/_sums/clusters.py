@@ -1,4 +1,8 @@
-"""Sums of clusters: rows that depend on each other. They merge with ``+``."""
+"""Sums of clusters: rows that depend on each other. They merge with ``+``.
+
+What is summed beside the excess itself: its variance if the rows of a cluster are independent, its standard deviation
+if they move as one, its square, which tells how far they do, and how probable surprises are where deviations are large.
+"""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -7,12 +11,118 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from .. import documents
-from .._types import FloatArray
+from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import MergeError
-from .dependence import BASE, NEAR, RARE
-from .keyed import merged
+from .by_key import merged
+from .scored import Scored
 
-__all__ = ["COLUMNS", "At", "Clusters"]
+__all__ = [
+    "BASE",
+    "COLUMNS",
+    "NEAR",
+    "RARE",
+    "At",
+    "Clusters",
+    "Near",
+    "added_by",
+    "base_columns",
+    "near_columns",
+    "rare_columns",
+    "sharp_sums",
+]
+
+NEAR = (0.5, 1.0, 2.0)  # inverse temperatures at which the sums of each cluster are kept
+
+# With w the weight, e the excess, v its variance, d the root of v:
+BASE = (
+    "n",
+    "weight",
+    "excess",  # w e
+    "weight2",  # w**2
+    "excess_weight2",  # w**2 e
+    "variance",  # w**2 v
+    "deviation",  # w d
+    "square",  # w**2 e**2
+    "seen",  # w, where the outcome was not the likeliest
+    "announced",  # w times the probability of that; NaN, and `seen` too, for states and densities
+)
+
+# With q the probability of a surprise, an outcome other than the likeliest; 1, and 1 - q likewise, for states:
+RARE = (
+    "surprising",  # w d q
+    "surprising_root",  # w d sqrt(q)
+    "expected",  # w d (1 - q)
+    "expected_root",  # w d sqrt(1 - q)
+)
+
+
+class Near(NamedTuple):
+    """The surprise of some rows under ``p_beta`` at each beta of `NEAR`, as arrays of shape (3, rows)."""
+
+    mean: FloatArray
+    variance: FloatArray
+    rate: FloatArray | None = None  # -log p_beta(likeliest outcome), of K classes
+
+
+@np.errstate(over="ignore")  # squares of far log-odds
+def base_columns(scored: Scored, weight: FloatArray | None, possible: FloatArray) -> list[FloatArray]:
+    """Return the columns of `BASE`; ``possible`` are the weights with 0 for impossible rows."""
+    ones = np.ones(len(scored))
+    w = ones if weight is None else weight
+    excess, variance = _moments(scored, possible > 0.0)
+    we, d = possible * excess, np.sqrt(variance)
+    if scored.confidence is None or scored.correct is None:
+        mistakes = [np.full(len(scored), np.nan)] * 2
+    else:
+        mistakes = [w * ~np.asarray(scored.correct, dtype=bool), w * (1.0 - scored.confidence)]
+    return [ones, w, we, possible**2, possible * we, possible**2 * variance, possible * d, we * we, *mistakes]
+
+
+def rare_columns(scored: Scored, possible: FloatArray) -> list[FloatArray]:
+    """Return the columns of `RARE`."""
+    wd = possible * np.sqrt(_moments(scored, possible > 0.0)[1])
+    if scored.confidence is None:
+        return [wd] * len(RARE)
+    q = np.clip(1.0 - scored.confidence, 0.0, 1.0)
+    return [wd * q, wd * np.sqrt(q), wd * (1.0 - q), wd * np.sqrt(1.0 - q)]
+
+
+@np.errstate(over="ignore")
+def near_columns(scored: Scored, near: Near | None, possible: FloatArray) -> list[FloatArray]:
+    """Return the surprise expected at 1; at 1/2 and at 2 that, its variance, its deviation, and its squared excess."""
+    if near is None:
+        return [np.full(len(scored), np.nan)] * 9
+    some = possible > 0.0
+    excess, _ = _moments(scored, some)
+    mean = np.where(some, near.mean, 0.0)
+    found = [possible * mean[1]]
+    for k in (0, 2):
+        variance = np.where(some, near.variance[k], 0.0)
+        beyond = possible * (excess + mean[1] - mean[k])
+        found += [possible * mean[k], possible**2 * variance, possible * np.sqrt(variance), beyond * beyond]
+    return found
+
+
+def sharp_sums(near: Near, possible: FloatArray) -> FloatArray:
+    """Return the sums of `RARE` at each beta of `NEAR`, of all rows together."""
+    assert near.rate is not None
+    some = possible > 0.0
+    wd = possible * np.sqrt(np.where(some, near.variance, 0.0))
+    rest = np.exp(-np.where(some, near.rate, 0.0))
+    q = -np.expm1(-np.where(some, near.rate, 0.0))
+    return np.stack([np.vecdot(wd, x) for x in (q, np.sqrt(q), rest, np.sqrt(rest))], axis=1)
+
+
+def added_by(codes: IndexArray, size: int, columns: list[FloatArray]) -> FloatArray:
+    """Sum columns by code, as an array of shape (size, columns)."""
+    return np.stack([np.bincount(codes, weights=column, minlength=size) for column in columns], axis=1)
+
+
+def _moments(scored: Scored, some: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return excess and variance, that of numerical draws included; 0 for rows that do not count."""
+    noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
+    return np.where(some, scored.excess, 0.0), np.where(some, scored.varentropy + noise, 0.0)
+
 
 COLUMNS = len(BASE) + 9
 

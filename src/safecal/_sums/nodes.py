@@ -1,16 +1,19 @@
-"""The spectrum of rows with more than two outcomes: their log-partition at a few inverse temperatures."""
+"""The spectrum of rows with more than two outcomes: their log-partition at a few temperatures, also by group."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
 
 from .. import documents
 from .._kernels.spectrum import NODES
-from .._types import FloatArray
+from .._kernels.sums import column_sums
+from .._types import AnyArray, FloatArray, IndexArray
+from .by_key import Together, added, union
+from .cells import Cells, WeightedCells
 
-__all__ = ["Nodes"]
+__all__ = ["PLAIN", "WEIGHTED", "NodeTable", "Nodes", "Spectrum", "node_sums"]
 
 _OTHERS = ("surprises", "classes", "heaviest")
 _COLUMNS = 6  # w times R and its three derivatives; w**2 times the second, w**3 times the third
@@ -91,3 +94,152 @@ _FIELDS: dict[str, Any] = {
     "classes": documents.flag,
     "heaviest": documents.between(0.0),
 }
+
+
+#: What tests, temperatures and bounds need of the rows beside their sums.
+Spectrum = Cells | WeightedCells | Nodes
+
+
+PLAIN = 4 * len(NODES)  # of each node R and its three derivatives
+WEIGHTED = 6 * len(NODES) + 1  # w times those, w**2 times the second, w**3 times the third; w**2 of mistakes
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NodeTable:
+    """Sums of ``R(beta) = -log p_beta(likeliest outcome)`` and its derivatives at five nodes, by group.
+
+    Impossible rows are left out of them. Tables merge with ``+``.
+
+    Attributes
+    ----------
+    keys : tuple
+        The groups.
+    sums : ndarray of shape (keys, 20), with weights (keys, 31)
+        For each node the sums of ``R`` and its first three derivatives. With weights, for each node the sums of ``w``
+        times those, of ``w**2`` times the second and of ``w**3`` times the third; then the sum of ``w**2`` over the
+        mistakes, impossible ones included.
+    classes : bool
+        Whether outcomes are classes, so that no ``R`` is negative.
+    """
+
+    keys: tuple[Hashable, ...]
+    sums: FloatArray
+    classes: bool = True
+    _places: dict[Hashable, int] = field(default_factory=dict, init=False)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), (self.keys, self.sums, self.classes)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return bool(self.sums.shape[1] == WEIGHTED)
+
+    @property
+    def nodes(self) -> FloatArray:
+        """The sums at the nodes, of shape (keys, 5, 6), as `Nodes` has them for all rows."""
+        if self.weighted:
+            return self.sums[:, :-1].reshape(len(self), len(NODES), 6)
+        found = self.sums.reshape(len(self), len(NODES), 4)
+        return np.concatenate([found, found[:, :, 2:]], axis=2)
+
+    @property
+    def squared_mistakes(self) -> FloatArray | None:
+        """The sum of the squared weights of mistakes by key; None without weights."""
+        return self.sums[:, -1] if self.weighted else None
+
+    def of(self, keys: tuple[Hashable, ...]) -> Self:
+        """Return the table of some keys, in their order."""
+        if keys == self.keys:
+            return self
+        if len(self._places) != len(self.keys):
+            self._places.update((key, place) for place, key in enumerate(self.keys))
+        return self.take(np.array([self._places[key] for key in keys], dtype=np.intp))
+
+    def take(self, order: IndexArray) -> Self:
+        """Return some of the keys, in the order of their places."""
+        keys = tuple(map(self.keys.__getitem__, order.tolist()))
+        return type(self)(keys, self.sums[order], self.classes)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, NodeTable):
+            return NotImplemented
+        return self.plus(other, union(self.keys, other.keys))
+
+    def plus(self, other: Self, together: Together) -> Self:
+        """Add a table of which it is known where its keys are among those of both."""
+        return type(self)(together[0], added(self.sums, other.sums, together), self.classes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NodeTable) or (self.keys, self.classes) != (other.keys, other.classes):
+            return False
+        return np.array_equal(self.sums, other.sums, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"NodeTable({len(self)} keys)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document; keys keep their order."""
+        numbers = ([documents.number(x) for x in row] for row in self.sums.tolist())
+        rows = [{"key": documents.plain(key), "sums": sums} for key, sums in zip(self.keys, numbers, strict=True)]
+        return documents.document("node_table", {"rows": rows, "classes": self.classes})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        row = documents.record({"key": documents.key, "sums": documents.list_of(documents.numbers)})
+        fields = {"rows": documents.list_of(row, 1), "classes": documents.flag}
+        found = documents.read("node_table", document, fields)
+        rows = found["rows"]
+        keys, widths = tuple(row["key"] for row in rows), {len(row["sums"]) for row in rows}
+        with documents.at("rows"):
+            if widths not in ({PLAIN}, {WEIGHTED}):
+                documents.refuse(f"must all have {PLAIN} sums, or {WEIGHTED} where rows have weights")
+            documents.distinct(keys)
+        return cls(keys, np.array([row["sums"] for row in rows], dtype=np.float64), found["classes"])
+
+
+def node_sums(
+    rows: FloatArray,
+    possible: FloatArray | None,
+    weight: FloatArray | None,
+    wrong: AnyArray,
+    index: IndexArray,
+    size: int,
+) -> FloatArray:
+    """Sum rows by key, as `NodeTable` holds them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (5, 4, n)
+        As `node_rows` gives them.
+    possible : ndarray of shape (n,) or None
+        Weights, 0 for impossible rows; None where all are 1.
+    weight : ndarray of shape (n,) or None
+        The weights themselves, where there are some.
+    wrong : ndarray of shape (n,)
+        Whether the outcome was not the likeliest one.
+    index : ndarray of shape (n,)
+        Number of the key of each row.
+    size : int
+        How many keys there are.
+
+    Returns
+    -------
+    ndarray of shape (size, 20 or 31)
+        The sums.
+    """
+    scaled = rows if possible is None else rows * possible
+    if weight is None:
+        return column_sums(list(scaled.reshape(PLAIN, -1)), index, size)
+    assert possible is not None
+    columns = []
+    for node in scaled:
+        columns += [*node, possible * node[2], possible * possible * node[3]]
+    return column_sums([*columns, weight * weight * wrong], index, size)

@@ -4,46 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, final, get_args
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
 from .. import documents
-from .._checks.columns import one_side
 from .._checks.message import fail
 from .._steady import steadied
-from .._types import BoolArray, FloatArray, IndexArray, Side, SideGiven
-from ..errors import DocumentError, MergeError, ShapeError, UnavailableError
+from .._types import FloatArray, IndexArray
+from ..errors import DocumentError, MergeError, ShapeError
 from .bins import Bins
-from .keyed import Together, added, union
-from .summary import (
-    COLUMN,
-    OPTIONAL,
-    Summary,
-    added_up,
-    as_sums,
-    different_families,
-    incoherent,
-    read,
-    summaries,
-    written,
-)
-from .tabular import KeySummary, arrow_stream, frame_of, table_columns
+from .by_key import Together, added, added_up, summaries, union
+from .summary import COLUMN, OPTIONAL, Summary, as_sums, different_families, incoherent, read, written
+from .table_views import KeySummary, Reliability, arrow_stream, frame_of, key_label, table_columns
 
 if TYPE_CHECKING:
     from ..inference.results import Interval
     from ..judge.groups import GroupVerdict
 
-__all__ = ["SIDES", "Table", "bin_keys"]
+__all__ = ["Table", "bin_keys"]
 
-SIDES = get_args(Side)
 _BLOCK = 4096  # summaries made at a time
 
 
 @final
 @steadied
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class Table(Reliability):
     """Summaries by key: one for each bin, or one for each group. They are held as one array of sums.
 
     Attributes
@@ -195,13 +182,6 @@ class Table:
         """Return a sum of `Summary` by key, by its name; NaN where it does not exist."""
         return self.sums[:, COLUMN[name]]
 
-    def _mean(self, name: str) -> FloatArray:
-        """Return the mean of a column by key; NaN where empty, or where there is no such column."""
-        weight = self.column("weight")
-        found = np.full(len(self), np.nan)
-        np.divide(self.column(name), weight, out=found, where=weight != 0.0)
-        return found
-
     @property
     def n(self) -> IndexArray:
         """Rows by key."""
@@ -215,7 +195,7 @@ class Table:
     @property
     def labels(self) -> tuple[str, ...]:
         """The keys as text."""
-        return self.bins.labels if self.bins is not None else tuple(map(_label, self.keys))
+        return self.bins.labels if self.bins is not None else tuple(map(key_label, self.keys))
 
     def label(self, place: int) -> str:
         """Return one of the `labels`.
@@ -230,85 +210,12 @@ class Table:
         str
             The key as text.
         """
-        return self.bins.label(place) if self.bins is not None else _label(self.keys[place])
+        return self.bins.label(place) if self.bins is not None else key_label(self.keys[place])
 
     @property
     def total(self) -> Summary:
         """The summary of all rows."""
         return added_up(self.sums)
-
-    @property
-    def weights(self) -> FloatArray:
-        """Share of the weight in each row of the table."""
-        shares = self.column("weight")
-        return shares / shares.sum() if shares.sum() > 0 else shares.copy()
-
-    @property
-    def predicted(self) -> FloatArray:
-        """Mean predicted probability by key; NaN where empty."""
-        return self._mean("sum_confidence" if self.top_label else "sum_predicted")
-
-    @property
-    def observed(self) -> FloatArray:
-        """Share of occurrence by key; NaN where empty."""
-        return self._mean("sum_correct" if self.top_label else "sum_observed")
-
-    @property
-    def ecd(self) -> FloatArray:
-        """ECD by key; NaN where empty. Their weighted sum is the ECD of all rows, whatever the bins."""
-        return np.where(self.column("weight_impossible") > 0.0, np.inf, self._mean("sum_excess"))
-
-    @property
-    def gaps(self) -> FloatArray:
-        """Observed minus predicted by key, the unweighted ESCE; NaN where empty."""
-        return self.observed - self.predicted
-
-    def _reliability(self) -> FloatArray:
-        if np.isnan(self.column("sum_predicted")).any():
-            raise UnavailableError("ECE and ESCE compare probabilities of classes; these predictions have none.")
-        return np.nan_to_num(self.gaps * self.weights)
-
-    def overconfident(self) -> BoolArray:
-        """Tell for each key whether the gap lies on the over-confident side.
-
-        For the most likely class that is observed below predicted. For the positive class it is observed nearer to one
-        half than predicted: above it when the prediction is below one half, below it when the prediction is above.
-        """
-        gaps, predicted = self.gaps, self.predicted
-        return gaps < 0 if self.top_label else gaps * np.sign(predicted - 0.5) < 0
-
-    def ece(self, side: SideGiven | None = None) -> float:
-        """Weighted mean of the absolute gaps of bins: 0 is best.
-
-        Parameters
-        ----------
-        side : {"over-confident", "under-confident"}, optional
-            Only that part of it. The two parts add up to the whole.
-
-        Returns
-        -------
-        float
-            The expected calibration error, or a part of it.
-
-        Raises
-        ------
-        UnavailableError
-            For groups: the ECE of a group is over bins of its own rows, which are not here.
-        """
-        if self.bins is None:
-            raise UnavailableError(
-                "ECE is over bins, and this is a table of groups.\n\n"
-                "Hint: evaluate the rows of a group by themselves, or read `gaps`, their ESCE."
-            )
-        gaps = np.abs(self._reliability())
-        if side is None:
-            return float(gaps.sum())
-        over = self.overconfident()
-        return float(gaps[over if one_side(side, "side", SIDES) == "over-confident" else ~over].sum())
-
-    def esce(self) -> float:
-        """Weighted mean of the signed gaps: ``> 0`` when the class happens more often than predicted."""
-        return float(self._reliability().sum())
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Table):
@@ -465,14 +372,6 @@ def _frozen(sums: FloatArray) -> FloatArray:
     """Let nobody write to sums that were made for a table, which then need not copy them."""
     sums.flags.writeable = False
     return sums
-
-
-def _label(key: Hashable) -> str:
-    """Write a key; a whole number has no decimals, since pandas turns 2021 into 2021.0 where others are missing."""
-    if isinstance(key, tuple):
-        return " / ".join(map(_label, key))
-    whole = isinstance(key, float) and key.is_integer() and abs(key) < 1e15
-    return str(int(key)) if isinstance(key, float) and whole else str(key)
 
 
 def _is_bin(key: Any, ends: tuple[float, float]) -> bool:

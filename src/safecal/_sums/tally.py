@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
 from .. import documents
 from .._checks.columns import weights
 from .._checks.message import fail
-from .._kernels.spectrum import coarse_confidences, coarse_spreads, top_moments
 from .._steady import steadied
-from .._types import AnyArray, ArrayLike, FloatArray
+from .._types import AnyArray, ArrayLike
 from ..errors import MergeError, ShapeError
-from .axes import Axes
-from .cell_pairs import CellPairs
+from .by_key import added_up, union
+from .causes import Axes, ClassSums
 from .cells import Cells, Points, WeightedCells
-from .classes import ClassSums
-from .clustering import Clustered, Clustering, few_pairs
+from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
-from .histogram import Histogram, counted, of_points, share_of_worst
-from .keyed import union
-from .node_table import NodeTable, node_sums
-from .nodes import Nodes
+from .histogram import Histogram, of_points, share_of_worst
+from .nodes import NodeTable, Spectrum
 from .ordered import Order, Ordered, order_of_cells
-from .pairs import Pairs
-from .plan import Plan
-from .scored import possible_weight
-from .summary import COLUMN, Summary, added_up, adds_up, summed
+from .splits import Plan, by_bin, by_group
+from .summary import Summary
+from .sweep import sweep_all
 from .table import Table
-from .tabulate import EVERY, Part, Split, by_bin, by_group, by_key, in_order, occurring, quick_part
+from .tally_documents import FIELDS, LATER, PARTS, PLAIN, unfitting
 
 if TYPE_CHECKING:
     from ..families.predictions import Predictions
 
-
-__all__ = ["MAX_KEYS", "Spectrum", "Tally"]
+__all__ = ["MAX_KEYS", "Tally"]
 
 MAX_KEYS = 1_000_000  # groups, or clusters
-Spectrum = Cells | WeightedCells | Nodes
-_SPECTRA: dict[str, type[Cells] | type[WeightedCells] | type[Nodes]] = {
-    "safecal.cells": Cells,
-    "safecal.weighted_cells": WeightedCells,
-    "safecal.nodes": Nodes,
-}
 
 
 @final
@@ -200,7 +188,7 @@ class Tally:
         clustering = None
         if cluster is not None:
             clustering = Clustering(predictions, cluster, None if by is None else splits[-1])
-        found = _swept(predictions, splits, weight, clustering)
+        found = sweep_all(predictions, splits, weight, clustering)
         tables = [split.table(sums) for split, sums in zip(splits, found.sums, strict=False)]
         most = predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
         return cls(
@@ -325,9 +313,9 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document. It holds sums, no row, and no name of a cluster."""
-        content: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
+        content: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
-        for name in _PARTS:
+        for name in PARTS:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
         content["group_nodes"] = None if self.group_nodes is None else self.group_nodes.to_dict()
@@ -338,102 +326,12 @@ class Tally:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("tally", document, _FIELDS, _LATER)
+        found = documents.read("tally", document, FIELDS, LATER)
         tally = cls(**found | {"class_names": tuple(found["class_names"])})
-        for name, rule in _unfitting(tally):
+        for name, rule in unfitting(tally):
             with documents.at(name):
                 documents.refuse(rule)
         return tally
-
-
-def _unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
-    """Find parts that are not of the same rows, and say what they must be."""
-    s, n = tally.summary, tally.n
-    if not tally.weighted and s.weight != n:
-        yield "summary", f"must have the `weight` {n}, as many as it has rows, where rows have no weights"
-    if tally.n_certain > n:
-        yield "n_certain", f"must not exceed the {n} rows"
-    tables = {"bins": tally.bins, "groups": tally.groups, "ordered": tally.ordered}
-    for name, table in tables.items():
-        wrong = None if table is None else adds_up(table.sums, s)
-        if wrong is not None:
-            yield name, f"must add up to `summary`; `{wrong}` does not"
-    for name, table in (("bins", tally.bins), ("groups", tally.groups)):
-        if table is not None and (table.bins is None) != (name == "groups"):
-            yield name, f"must {'have bins' if name == 'bins' else 'have no bins'}"
-    yield from _unfitting_spectrum(tally)
-    if tally.clusters is not None and not _near(tally.clusters.column("n").sum(), n):
-        yield "clusters", f"must have {n} rows in all"
-    if tally.clusters is not None and not _near(tally.clusters.column("weight").sum(), s.weight):
-        yield "clusters", f"must have the weight {s.weight:.6g} in all"
-    if tally.spread is not None and not _near(sum(tally.spread.counts), s.weight - s.weight_impossible, s.weight):
-        yield "spread", "must have the weight of all possible rows"
-    nodes, groups = tally.group_nodes, tally.groups
-    if nodes is not None and (groups is None or nodes.keys != groups.keys or nodes.weighted != tally.weighted):
-        yield "group_nodes", "must have the keys of `groups`, in their order, and weights where rows have them"
-    classes = tally.class_sums
-    if classes is not None and any(
-        not part.sum() <= s.weight * 1.01 for part in (classes.predicted, classes.observed)
-    ):  # fmt: skip
-        yield "class_sums", f"must not have more than the weight {s.weight:.6g} of all rows"
-    if tally.axes is not None and len(tally.axes.sums) != tally.dimension:
-        yield "axes", f"must have {tally.dimension} axes, as many as `dimension` says"
-
-
-def _unfitting_spectrum(tally: Tally) -> Iterator[tuple[str, str]]:
-    spectrum, top = tally.spectrum, tally.top
-    most = tally.n - tally.summary.n_impossible
-    if isinstance(spectrum, Cells if tally.weighted else WeightedCells):
-        yield "spectrum", f"must be of rows {'with' if tally.weighted else 'without'} weights"
-    if isinstance(spectrum, Nodes) and spectrum.surprises > tally.n:
-        yield "spectrum", f"must not have more surprises than the {tally.n} rows"
-    told = spectrum.sums[2, 2] if isinstance(spectrum, Nodes) else math.nan
-    if not (math.isnan(told) or _near(told, tally.summary.sum_varentropy, 1e-6 * tally.n)):
-        yield "spectrum", "must have the varentropy of `summary` at the inverse temperature 1"
-    for name, cells in (("spectrum", spectrum), ("top", top)):
-        rows = cells.moments[..., 0].sum() if isinstance(cells, Cells | WeightedCells) else 0.0
-        if not rows <= (tally.n if name == "top" else most) * (1.0 + 1e-9):
-            yield name, f"must not have more rows in its cells than the {most} that are possible"
-
-
-def _near(found: float, wanted: float, size: float = 0.0) -> bool:
-    return bool(abs(found - wanted) <= 1e-6 * (abs(wanted) + size))
-
-
-def _read_spectrum(document: Any) -> Spectrum:
-    kind = document.get("kind") if isinstance(document, Mapping) else None
-    return _SPECTRA.get(str(kind), Cells).from_dict(document)
-
-
-_PLAIN = ("family", "dimension", "weighted", "n_certain", "decimals")
-_PARTS: dict[str, Callable[[Any], Any]] = {
-    "summary": Summary.from_dict,
-    "bins": documents.optional(Table.from_dict),
-    "groups": documents.optional(Table.from_dict),
-    "clusters": documents.optional(Clusters.from_dict),
-    "spectrum": documents.optional(_read_spectrum),
-    "spread": documents.optional(Histogram.from_dict),
-    "ordered": documents.optional(Ordered.from_dict),
-    "top": documents.optional(Cells.from_dict),
-    "axes": documents.optional(Axes.from_dict),
-}
-_FIELDS: dict[str, Callable[[Any], Any]] = {
-    "family": documents.text,
-    "dimension": documents.count(1),
-    "most_entropy": documents.between(0.0, inside=True, infinite=True),
-    "least_excess": documents.between(-math.inf, 0.0, infinite=True),
-    "weighted": documents.flag,
-    "n_certain": documents.count(),
-    "decimals": documents.count(),
-    "class_names": documents.list_of(documents.text),
-    **_PARTS,
-}
-
-
-_LATER: dict[str, Callable[[Any], Any]] = {  # early documents do not have them
-    "group_nodes": documents.optional(NodeTable.from_dict),
-    "class_sums": documents.optional(ClassSums.from_dict),
-}
 
 
 def _rank(key: Any) -> Any:
@@ -467,130 +365,3 @@ def _limited(part: Any, name: str) -> Any:
             hint="sums are kept for each of them; is it the right column?",
         )  # fmt: skip
     return part
-
-
-class _Block(NamedTuple):
-    """What a block of rows gives."""
-
-    parts: list[Part]
-    certain: int
-    decimals: int
-    spectrum: Spectrum | None
-    cells: FloatArray | None  # of a histogram
-    ordered: Ordered | None
-    top: Cells | None
-    clusters: Clustered | None
-    nodes: Part | None
-    axes: Axes | None = None
-    class_sums: ClassSums | None = None
-
-
-@dataclass(slots=True)
-class _Swept:
-    """What one pass over rows gives."""
-
-    sums: list[FloatArray]
-    certain: int
-    decimals: int
-    spectrum: Spectrum | None
-    cells: FloatArray | None  # of a histogram
-    ordered: Ordered | None
-    top: Cells | None
-    clustering: Clustering | None
-    nodes: FloatArray | None = None
-    axes: Axes | None = None
-    class_sums: ClassSums | None = None
-
-    def absorb(self, new: _Block, first: bool) -> None:
-        for total, part in zip(self.sums, new.parts, strict=True):
-            total[part.keys] += part.sums
-        self.certain += new.certain
-        self.decimals = max(self.decimals, new.decimals)
-        for name in ("spectrum", "cells", "ordered", "top", "axes", "class_sums"):
-            a, b = getattr(self, name), getattr(new, name)
-            setattr(self, name, b if first else None if a is None or b is None else a + b)
-        if self.clustering is not None and new.clusters is not None:
-            self.clustering.absorb(new.clusters)
-        if first and new.nodes is not None:
-            self.nodes = np.zeros((len(self.sums[-1]), new.nodes.sums.shape[1]))
-        if new.nodes is None:
-            self.nodes = None
-        elif self.nodes is not None:
-            self.nodes[new.nodes.keys] += new.nodes.sums
-
-
-def _swept(
-    predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, clustering: Clustering | None
-) -> _Swept:
-    def one(rows: slice) -> _Block:
-        quick = _quick(predictions, splits, rows, weight) if clustering is None else None
-        return _scored(predictions, splits, rows, weight, clustering) if quick is None else quick
-
-    sizes = [split.size for split in splits] or [1]
-    total = _Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, 0, None, None, None, None, clustering)
-    for k, new in enumerate(in_order(one, predictions)):
-        total.absorb(new, k == 0)
-    for sums in total.sums:
-        sums.flags.writeable = False  # so that a table need not copy it
-    return total
-
-
-def _quick(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> _Block | None:
-    """Sum a block by the compiled kernel; None where it does not serve these rows."""
-    if weight is not None:
-        return None
-    parts: list[Part] = []
-    found: _Block | None = None
-    nodes: Part | None = None
-    each: Sequence[Split | None] = splits or [None]
-    for split in each:
-        one = quick_part(predictions, split, rows, None, spectrum=not parts, nodes=True)
-        if one is None:
-            return None
-        part, sums = one
-        parts.append(part)
-        nodes = None if sums.nodes is None else Part(part.keys, sums.nodes)
-        if found is None:
-            assert sums.spectrum is not None
-            decimals = predictions.decimals(rows) if sums.certain else 0
-            found = _Block(parts, sums.certain, decimals, Cells(sums.spectrum), None, None, None, None, None)
-    assert found is not None
-    return found._replace(nodes=nodes)
-
-
-def _scored(
-    predictions: Predictions,
-    splits: Sequence[Split],
-    rows: slice,
-    weight: AnyArray | None,
-    clustering: Clustering | None,
-) -> _Block:
-    """Sum a block by its scored rows."""
-    scored, w, (spectrum, near, order, nodes, coarse) = predictions.scored_with_spectrum(rows, weight)
-    parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
-    cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
-    clusters = None
-    if clustering is not None:
-        place = None if coarse is None else coarse()
-        if order is not None:
-            place = coarse_confidences(order) if predictions.discrete else coarse_spreads(order)
-        clusters = clustering.summed(scored, w, None if near is None else near(), rows, place)
-    ordered = None
-    if order is not None:
-        found, index = np.unique(order, return_inverse=True)
-        on = "confidence" if predictions.discrete else "spread"
-        ordered = Ordered(on, found, summed(scored, w, index, len(found)))
-    top = None
-    if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
-        top = Cells(top_moments(scored.confidence, scored.correct))
-    certain = predictions.certain(rows)
-    decimals = predictions.decimals(rows) if certain else 0
-    at_nodes = None
-    if nodes is not None and splits and splits[-1].groups:
-        keys, index, size = occurring(splits[-1].index(scored, rows), splits[-1].size)
-        wrong = np.zeros(len(scored)) if scored.correct is None else ~np.asarray(scored.correct, dtype=bool)
-        at_nodes = Part(keys, node_sums(nodes(), possible_weight(scored, w), w, wrong, index, size))
-    errors = predictions.axis_errors(rows)
-    axes = None if errors is None else Axes.of(errors, w)
-    classes = predictions.class_sums(rows, scored, w)
-    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes)

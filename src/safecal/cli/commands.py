@@ -14,7 +14,8 @@ from pathlib import Path
 from .. import documents
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
-from ..inputs.words import in_options
+from ..files import parsed_json
+from ..inputs.columns import in_options
 from ..judge.baseline import WORSE, Baseline
 from ..judge.evaluation import Evaluation
 from ..judge.planning import rows_needed
@@ -84,7 +85,7 @@ def _earlier(path: str) -> Evaluation:
     except OSError as error:
         raise FileError(f"`--baseline` could not be read: {error}.") from error
     try:
-        document = documents.parsed(content)
+        document = parsed_json(content)
     except DocumentError as error:
         hint = "write it with `safecal evaluate FILE --json > evaluation.json`."
         raise DocumentError(f"`--baseline` must be a JSON document; {path} is not.\n\nHint: {hint}") from error

@@ -15,7 +15,7 @@ from .outputs import ReadFolder, check_outputs, write_plot
 from .terminal import INTERRUPTED, Progress, draw
 from .values import output, place, whole
 
-__all__ = ["add_papers", "add_table2", "add_tracking", "run", "_run_table2", "_run_tracking"]
+__all__ = ["_run_table2", "_run_tracking", "add_papers", "add_table2", "add_tracking", "run"]
 
 _EXAMPLES = """examples:
   safecal paper table1                          from the draws of the paper: all 99 cells

@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 
 from .. import documents
+from .._optional import polars
 from .._types import AnyArray
 from ..errors import DocumentError, FileError, OptionError
-from ..families.classifier import classifier
-from ..files import write_atomically
-from ..inputs.batch import Batch
-from ..inputs.column import keys
+from ..files import parsed_json, write_atomically
 from ..inputs.reader import prediction_values
-from ..inputs.sources import polars
+from ..inputs.values import keys
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
-from ..recalibrate.recalibration import Recalibration
-from ..recalibrate.temperature import SafeTemperature, Temperature
+from ..maps import Map, SafeTemperature, Temperature, from_dict
+from ..maps.kinds import MAPS, kind_of
 from ..visible import visible
 from .outputs import check_outputs, frame_bytes, write_plot
 from .table import TableFile
@@ -51,16 +49,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _fitted(table: TableFile, options: argparse.Namespace) -> Recalibration:
+def _fitted(table: TableFile, options: argparse.Namespace) -> Map:
     batch = table.whole()
-    calibrator: Recalibration = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
+    calibrator: Map = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
-    calibrator.fit_predictions(
-        batch.predictions, groups=groups, sample_weight=batch.sample_weight, cluster=batch.cluster
-    )
+    calibrator.fit_predictions(batch.predictions, by=groups, sample_weight=batch.sample_weight, cluster=batch.cluster)
     rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.sample_weight, **limit_options(options)}
     before = evaluate_predictions(batch.predictions, **rest)
-    after = evaluate_predictions(_tempered(batch, calibrator, groups), **rest)
+    after = evaluate_predictions(calibrator.apply_predictions(batch.predictions, by=groups), **rest)
     print(_text(calibrator, before, after))
     if options.plot:
         from ..plot import RecalibrationDisplay
@@ -79,17 +75,7 @@ def _grouping(by: Any) -> AnyArray | None:
     return np.array([" / ".join(map(str, row)) for row in zip(*by.values(), strict=True)])
 
 
-def _tempered(batch: Batch, calibrator: Recalibration, groups: AnyArray | None) -> Any:
-    p: Any = batch.predictions
-    happened = p.happened.astype(np.int64)
-    if p.logits:  # logits never saturate
-        beta = calibrator._betas(groups, p.n, "logits")
-        scale = beta[:, None] if isinstance(beta, np.ndarray) and p.values.ndim == 2 else beta
-        return classifier(happened, logits=p.values * scale)
-    return classifier(happened, calibrator.apply(p.values, groups=groups))
-
-
-def _text(calibrator: Recalibration, before: Evaluation, after: Evaluation) -> str:
+def _text(calibrator: Map, before: Evaluation, after: Evaluation) -> str:
     rows = [("", "before", "after"), ("verdict", before.verdict.decision, after.verdict.decision)]
     columns = [
         {
@@ -112,34 +98,31 @@ def _text(calibrator: Recalibration, before: Evaluation, after: Evaluation) -> s
     return "\n".join([repr(calibrator), "", *lines, "", note])
 
 
-def _loaded(path: str) -> Recalibration:
+def _loaded(path: str) -> Map:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error}.") from error
     try:
-        document = documents.parsed(content)
+        document = parsed_json(content)
     except DocumentError as error:
         raise FileError(f"{path} is not JSON: it {error.rule}.") from error
     with documents.of_file(path):
-        kind = document.get("kind") if isinstance(document, dict) else None
-        if kind == "safecal.temperature":
-            return Temperature.from_dict(document)
-        if kind == "safecal.safe_temperature":
-            return SafeTemperature.from_dict(document)
+        if kind_of(document) in MAPS:
+            return from_dict(document)
     raise DocumentError(
         f"{path} is not a calibrator that safecal wrote.\n\n"
         "Hint: write one with `safecal recalibrate FILE --save calibrator.json`."
     )
 
 
-def _calibrated(table: TableFile, calibrator: Recalibration) -> Any:
+def _calibrated(table: TableFile, calibrator: Map) -> Any:
     """Return all columns of the file, and the calibrated ones."""
     source, columns = table.source, table.columns
     rows = {name: _column(table, name) for name in (*columns.values, *columns.by)}
     form: dict[str, Any] = {columns.form: prediction_values(rows, columns).values}
     by = {name: keys(rows[name], name).values for name in columns.by} or None
-    found = calibrator.apply(**form, groups=_grouping(by))
+    found = calibrator.apply(**form, by=_grouping(by))
     pl = polars("rows are written")
     frame = source.frame()
     names = ["calibrated"]

@@ -7,11 +7,9 @@ from typing import Any, TypedDict, Unpack, final
 
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
-from ..inputs.batch import Batch, join_batches
-from ..inputs.columns import Columns, Unclear, find_columns, near_names
-from ..inputs.reader import Reader, Rows
+from ..inputs.columns import SHELL, Columns, Unclear, about_columns, find_columns, near_names
+from ..inputs.reader import Batch, Reader, Rows, join_batches
 from ..inputs.sources import Source, open_source
-from ..inputs.words import SHELL, about_columns
 from .terminal import Progress
 
 __all__ = ["TableFile", "chosen_columns"]

@@ -8,30 +8,32 @@ import shlex
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from ..errors import FileError, LockedError, OptionError
 from ..files import write_atomically
-from ..judge.limits import Limits
 from ..monitor import Monitor
+from ..options import Limits
 from ..visible import visible
-from ..watch.arrivals import KINDS, Arrival, Folder
-from ..watch.history import History
-from ..watch.lines import PREFIX, Cutter
-from ..watch.notifier import Notifier, channels
-from ..watch.status import power_of_ten, status_text
-from ..watch.store import Store, Taken
-from ..watch.stores import open_store, store_files
-from ..watch.waiting import Pipe, StopNow, Stopping
-from ..watch.watcher import Watcher
+from ..watch.batches import KINDS, Arrival, Folder, Watcher
+from ..watch.channels import channels
+from ..watch.history import History, Taken
+from ..watch.notifier import Notifier
+from ..watch.sqlite import open_store, store_files
+from ..watch.standard_input import PREFIX, Cutter, Pipe
+from ..watch.standing import power_of_ten, status_text
+from ..watch.store import Store
 from .outputs import ReadFolder, check_outputs
 from .watch_reading import BatchContent
 
 __all__ = ["ALARM", "ASIDE", "Session", "run", "say", "write_page"]
+
+T = TypeVar("T")
 
 _FILE = "safecal-watch.sqlite"
 _SETTINGS = (
@@ -171,6 +173,56 @@ def write_page(store: Store, path: str) -> None:
     from ..watch.page import history_page
 
     write_atomically(path, history_page(store.history()))
+
+
+class StopNow(BaseException):
+    """Raised only while nothing is at work."""
+
+
+@final
+class Stopping:
+    """Listens to SIGTERM and SIGINT.
+
+    While a batch is at work a signal only leaves a note, ``asked``; while we wait it ends the waiting with `StopNow`.
+    """
+
+    def __init__(self) -> None:
+        self.asked: int | None = None
+        self._idle = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen as long as the context lives; then restore what was there."""
+        before = {}
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                before[number] = signal.signal(number, self._heard)
+            except ValueError:  # not in the main thread: whoever started us sees to signals
+                break
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _heard(self, number: int, _: Any) -> None:
+        self.asked = number
+        if self._idle:
+            raise StopNow
+
+    def wait(self, action: Callable[[], T]) -> T:
+        """Do something that may take long, and may be broken off."""
+        self._idle = True
+        try:
+            if self.asked is not None:
+                raise StopNow
+            return action()
+        finally:
+            self._idle = False
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, or stop."""
+        self.wait(lambda: time.sleep(seconds))
 
 
 @final

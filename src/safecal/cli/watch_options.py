@@ -38,7 +38,7 @@ _LIMITS = (
 def _webhook(text: str) -> str:
     """Read an address; one that is refused is not shown, since it may hold a secret."""
     from ..errors import OptionError
-    from ..watch.notify import check_url
+    from ..watch.channels import check_url
 
     try:
         return check_url(text)

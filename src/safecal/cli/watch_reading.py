@@ -10,16 +10,14 @@ import numpy as np
 
 from .._checks.arrays import is_missing
 from .._checks.message import fail
+from .._optional import polars
 from ..errors import FileError, FormError, InputError, MissingExtraError, MissingValueError, OptionError, SafecalError
-from ..inputs.batch import Batch
-from ..inputs.columns import Columns
-from ..inputs.reader import Reader, Rows
-from ..inputs.sources import BATCH, Source, open_source, polars
-from ..inputs.words import SHELL, about_columns
-from ..watch.arrivals import Arrival
-from ..watch.lines import records
-from ..watch.store import Aside
-from ..watch.watcher import Part
+from ..inputs.columns import SHELL, Columns, about_columns
+from ..inputs.reader import Batch, Reader, Rows
+from ..inputs.sources import BATCH, Source, open_source
+from ..watch.batches import Arrival, Part
+from ..watch.history import Aside
+from ..watch.standard_input import records
 from .table import chosen_columns
 
 __all__ = ["MOST_BAD", "BatchContent"]

@@ -8,7 +8,8 @@ import math
 from typing import Any
 
 from .._checks.message import fail, show
-from ..errors import InputError, MissingExtraError
+from .._optional import require
+from ..errors import InputError
 from ..html.markup import shortened
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
@@ -21,13 +22,7 @@ _LONGEST = 5000  # characters of a tag that every store of MLflow takes
 
 def _mlflow() -> Any:
     """Import MLflow, or name the extra that brings it."""
-    try:
-        import mlflow
-    except ImportError as error:
-        raise MissingExtraError(
-            'logging to MLflow needs mlflow, which is not installed.\n\nHint: pip install "safecal[mlflow]"'
-        ) from error
-    return mlflow
+    return require("mlflow", "logging to MLflow needs mlflow", "mlflow")
 
 
 def log_evaluation(

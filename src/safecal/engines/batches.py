@@ -1,15 +1,17 @@
 """Rows that come in batches: as many as fit are evaluated whole, beyond that sums are kept.
 
 Memory grows with groups and clusters alone. Up to ``max_rows`` the rows are held and evaluated together. Beyond, sums
-of batches are added up, and every answer comes from those of all rows.
+of batches are added up, neighbours first, and every answer comes from those of all rows. Edges of quantile bins then
+come from counts on a fine grid, which add up as well.
 """
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
-from typing import Unpack
+from typing import Self, TypeVar, Unpack, final
 
 import numpy as np
 
@@ -18,17 +20,16 @@ from .._checks.labels import FromOne
 from .._checks.message import fail
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan, binned_values, bins_for
 from .._sums.tally import MAX_KEYS, Tally
-from .._types import BinOn, Strategy
+from .._types import AnyArray, BinOn, Strategy
 from ..errors import OptionError, ShapeError
 from ..families.categorical import NAMED, Categorical
-from ..inputs.batch import Batch, join_batches
+from ..families.predictions import Predictions
+from ..inputs.reader import Batch, join_batches
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
-from ..judge.limits import Limits
-from ..options import LimitOptions
-from .pairs import in_pairs
+from ..options import LimitOptions, Limits
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
 
@@ -110,9 +111,7 @@ def evaluate_batches(
         if once:
             hint = "save the rows to a file first, or leave out the strategy."
             raise fail(OptionError, "strategy", 'cannot be "quantile" for rows that can be read only once', hint=hint)
-        from .quantiles import count  # here, since most evaluations need none
-
-        grid = count(whole_stream, bin_on)
+        grid = count_on_grid(whole_stream, bin_on)
         assert grid is not None
         plan = Plan(*grid.bins(bins))
         whole_stream = chain(batches())
@@ -159,7 +158,7 @@ def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
     --------
     >>> import safecal
     >>> from safecal.engines.batches import Batch, tally_batches
-    >>> from safecal._sums.plan import Plan
+    >>> from safecal._sums.splits import Plan
     >>> tally_batches([Batch(safecal.bernoulli([1, 0], [0.9, 0.4]))] * 3, Plan()).n
     6
     """
@@ -197,3 +196,92 @@ def _hold(stream: Iterator[Batch], max_rows: int) -> list[Batch]:
     if not held:
         raise fail(ShapeError, "batches", "must hold at least one batch", got="none")
     return held
+
+
+_T = TypeVar("_T")
+
+
+def in_pairs(parts: Iterable[_T], add: Callable[[_T, _T], _T]) -> _T | None:
+    """Add up parts in their order, as a tree; None where there are none.
+
+    Parameters
+    ----------
+    parts : iterable
+        The parts. As many sums are held at a time as their number has binary digits.
+    add : callable
+        Adds two neighbours.
+
+    Returns
+    -------
+    object or None
+        The sum. Each of n parts was copied about log2(n) times; one after the other, it would be n / 2 times.
+
+    Examples
+    --------
+    >>> from safecal.engines.batches import in_pairs
+    >>> in_pairs("abcde", lambda a, b: f"({a}{b})")
+    '(((ab)(cd))e)'
+    """
+    held: list[tuple[int, _T]] = []  # how many parts each sum is of, decreasing
+    for part in parts:
+        size, total = 1, part
+        while held and held[-1][0] == size:
+            before = held.pop()[1]
+            size, total = 2 * size, add(before, total)
+        held.append((size, total))
+    if not held:
+        return None
+    total = held.pop()[1]
+    while held:
+        total = add(held.pop()[1], total)
+    return total
+
+
+GRID_CELLS = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Rows in each cell of the range of what they are binned on."""
+
+    on: BinOn
+    low: float
+    high: float
+    counts: AnyArray
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.on, self.low, self.high, self.counts + other.counts)
+
+    def bins(self, size: int) -> tuple[Bins, BinOn]:
+        """Return bins of about equally many rows, right to a millionth of the range, and what they bin on."""
+        below = np.cumsum(self.counts)
+        wanted = below[-1] * np.arange(1, size) / size
+        cells = np.unique(np.searchsorted(below, wanted, side="left") + 1)
+        cells = cells[(cells > 0) & (cells < GRID_CELLS)]
+        inner = self.low + cells / GRID_CELLS * (self.high - self.low)
+        return Bins.from_edges([self.low, *inner.tolist(), self.high]), self.on
+
+
+def count_on_grid(stream: Iterable[Batch], bin_on: BinOn | None) -> Grid | None:
+    """Count the rows of all batches; None where there are none."""
+    counts = np.zeros(GRID_CELLS, dtype=np.int64)
+    low = high = 0.0
+    on: BinOn | None = None
+    for batch in stream:
+        if not on:
+            refuse_unbounded(batch.predictions)
+            on = bins_for(batch.predictions, 1, bin_on, "uniform")[1]
+            low, high = batch.predictions.bin_range(on)
+        for scored in batch.predictions.blocks():
+            place = (binned_values(scored, on) - low) / (high - low) * GRID_CELLS
+            counts += np.bincount(np.clip(place.astype(np.intp), 0, GRID_CELLS - 1), minlength=GRID_CELLS)
+    return Grid(on, low, high, counts) if on else None
+
+
+def refuse_unbounded(predictions: Predictions) -> None:
+    """Refuse predictions for which there is no grid."""
+    if not predictions.binned_by_default:
+        hint = "pass edges: `bins=Bins.from_edges([...])`."
+        rule = f'cannot be "quantile" for so many {predictions.family} rows'
+        raise fail(OptionError, "strategy", rule, hint=hint)

@@ -10,21 +10,19 @@ from .._checks.classes import class_shape, clip_value
 from .._checks.columns import spelled, whole_number
 from .._checks.message import fail, show
 from .._checks.states import one_spread
+from .._optional import narwhals
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
-from ..inputs.column import library
-from ..inputs.columns import Columns, near_names
-from ..inputs.words import FRAME, about_columns
+from ..inputs.columns import FRAME, Columns, about_columns, near_names
+from ..inputs.values import library
 from ..judge.evaluation import Evaluation
-from ..judge.limits import Limits
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
+from .expressed.formulas import collected
 from .expressed.pipeline import express
-from .expressed.queries import collected
-from .libraries import narwhals
-from .partitions.front import evaluate_partitions
+from .partitions import evaluate_partitions
 
 __all__ = ["evaluate_frame"]
 

@@ -19,7 +19,7 @@ from .._kernels.compiled import Sums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
 from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
-from .._sums.dependence import NEAR, Near
+from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import ShapeError, UnavailableError

@@ -17,8 +17,8 @@ from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows
 from .._steady import steady
-from .._sums.classes import MOST, ClassSums
-from .._sums.dependence import Near
+from .._sums.causes import MOST, ClassSums
+from .._sums.clusters import Near
 from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Rows

@@ -21,7 +21,7 @@ from .._checks.states import (
 from .._kernels import gaussian as kernel
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
-from .._sums.dependence import NEAR, Near
+from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
@@ -71,10 +71,25 @@ class Gaussian(Predictions):
         with np.errstate(over="ignore"):  # an error beyond every float has density 0, and is counted as impossible
             return self._nees(rows)
 
+    def errors(self, rows: Rows) -> FloatArray:
+        """Return the true states less the means, (n, d); those of angles are wrapped."""
+        return kernel.wrap((block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, self.dimension), self.angles)
+
+    def precisions(self, rows: Rows) -> FloatArray:
+        """Return the inverses of the covariances, (n, d, d) or (1, d, d)."""
+        if self.form in ("std", "var"):
+            deviation = np.atleast_2d(self._deviations(rows)) * np.ones(self.dimension)
+            return np.asarray(np.eye(self.dimension) / np.square(deviation)[:, None, :])
+        matrices = _mirrored(self.spread if self.shared is not None else block(self.spread, rows))
+        if self.form == "chol":
+            lower = np.tril(self.spread if self.shared is not None else block(self.spread, rows))
+            matrices = lower @ np.swapaxes(lower, -1, -2)
+        whole = matrices if self.form == "precision" else np.linalg.inv(matrices)
+        return np.asarray(whole if whole.ndim == 3 else whole[None])
+
     def _nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         d = self.dimension
-        residual = (block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d)
-        residual = kernel.wrap(residual, self.angles)
+        residual = self.errors(rows)
         if self.form in ("std", "var"):
             per_row = self.spread.shape == self.x_true.shape
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
@@ -89,10 +104,8 @@ class Gaussian(Predictions):
         return kernel.nees_from_factor(residual, factor)
 
     def axis_errors(self, rows: Rows) -> FloatArray:
-        d = self.dimension
         with np.errstate(over="ignore"):
-            residual = kernel.wrap((block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, d), self.angles)
-            return np.asarray(residual / self._deviations(rows))
+            return np.asarray(self.errors(rows) / self._deviations(rows))
 
     def _deviations(self, rows: Rows) -> FloatArray:
         """Return the standard deviation of each axis, the others integrated out: (d,) or (n, d)."""

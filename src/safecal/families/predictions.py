@@ -17,15 +17,15 @@ from .._kernels.compiled import Sums
 from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
 from .._sums.bins import Bins
+from .._sums.causes import ClassSums
 from .._sums.cells import Cells, WeightedCells
-from .._sums.classes import ClassSums
-from .._sums.dependence import NEAR, Near
+from .._sums.clusters import NEAR, Near
 from .._sums.nodes import Nodes
-from .._sums.plan import Plan
 from .._sums.scored import Scored, possible_weight
+from .._sums.splits import Plan, bins_for, by_bin
 from .._sums.summary import Summary
+from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
-from .._sums.tabulate import bins_for, by_bin, sweep, tabulate
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
 from ..errors import OptionError, RangeError, UnavailableError

@@ -19,7 +19,7 @@ __all__ = ["joined", "some_rows"]
 def some_rows(predictions: Predictions, index: IndexArray) -> Predictions:
     """Return some rows of the predictions."""
     raise UnavailableError(
-        f"{predictions.family} predictions have one temperature for all rows.\n\n"
+        f"{predictions.family} predictions have one map for all rows.\n\n"
         "Hint: fit each group by itself, on predictions of its own."
     )
 

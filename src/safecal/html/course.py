@@ -10,9 +10,8 @@ from typing import Self, final
 
 from ..inference.local import Local, Range
 from ..judge.places import brief_range
-from .markup import Markup, element, join
+from .markup import Markup, Scale, centred, element, join, label, line, picture, shape, sized, tick_text, upright
 from .numbers import plain
-from .svg import Scale, centred, label, line, picture, shape, sized, tick_text, upright
 
 __all__ = ["BEYOND", "OTHER", "SUSPECTED", "Course", "Step", "course_picture"]
 

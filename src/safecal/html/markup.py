@@ -1,14 +1,37 @@
-"""HTML and SVG in which text is escaped by construction: only what `element` made passes as markup."""
+"""HTML and SVG in which text is escaped by construction: only what `element` made passes as markup.
+
+Of SVG, the little that pictures need: scales with round ticks, lines and labels, and a frame that says what it shows.
+"""
 
 import html
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import final
 
 from ..visible import shortened, visible
 
-__all__ = ["Markup", "compact", "element", "join", "sentence", "shortened", "together", "visible", "with_code"]
+__all__ = [
+    "Markup",
+    "Scale",
+    "centred",
+    "compact",
+    "element",
+    "join",
+    "label",
+    "line",
+    "picture",
+    "sentence",
+    "shape",
+    "shortened",
+    "sized",
+    "tick_text",
+    "together",
+    "upright",
+    "visible",
+    "with_code",
+]
 
 # These have no content. In SVG, the closing slash is needed; in HTML it does no harm.
 _EMPTY = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
@@ -79,3 +102,118 @@ def with_code(text: str) -> Markup:
     'pass <code>clip=</code>'
     """
     return join(element("code", part) if k % 2 else part for k, part in enumerate(text.split("`")))
+
+
+_CHARACTER = 0.6  # mean width of a character, in font sizes
+FONT = 12.5  # size of the text in pictures, as the style sheet says
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Numbers to positions: ``low`` lies at ``start`` and ``high`` at ``end``; what lies outside is moved to the edge.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends, finite.
+    start, end : float
+        Where they lie.
+    log : bool
+        Whether equal ratios, not equal differences, are equally far apart.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Return the position of a number."""
+        low, high = self._on(self.low), self._on(self.high)
+        share = (self._on(min(max(value, self.low), self.high)) - low) / (high - low)
+        return self.start + share * (self.end - self.start)
+
+    def _on(self, value: float) -> float:
+        return math.log(value) if self.log else value
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a number lies inside."""
+        return self.low <= value <= self.high
+
+    def ticks(self, most: int = 6) -> list[float]:
+        """Return round numbers inside, at most so many."""
+        return self._log_ticks(most) if self.log else self._plain_ticks(most)
+
+    def _plain_ticks(self, most: int) -> list[float]:
+        power = 10.0 ** math.floor(math.log10((self.high - self.low) / most))
+        if power == 0.0:  # limits so close to 0 that no round number lies between
+            return []
+        for factor in (1, 2, 5, 10, 20, 50):
+            step = factor * power
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            if last - first < most:
+                break
+        return [k * step for k in range(first, last + 1)]
+
+    def _log_ticks(self, most: int) -> list[float]:
+        octaves = math.log2(self.high / self.low)
+        if octaves < 2.5:
+            return Scale(self.low, self.high, 0.0, 1.0).ticks(most)
+        step = math.ceil(octaves / (most - 1))
+        first, last = math.ceil(math.log2(self.low) - 1e-9), math.floor(math.log2(self.high) + 1e-9)
+        return [2.0**k for k in range(first, last + 1) if k % step == 0]
+
+
+def tick_text(value: float) -> str:
+    """Return a number at an axis, with a true minus sign."""
+    text = f"{0.0 if abs(value) < 1e-12 else value:.6g}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def label(x: float, y: float, text: str, class_: str | None = None, anchor: str | None = None) -> Markup:
+    """Return a text; ``anchor`` is "middle" or "end", else it starts at x."""
+    return element("text", text, x=x, y=y, class_=class_, text_anchor=anchor)
+
+
+def upright(text: str, x: float, y: float) -> Markup:
+    """Return the name of an axis, written from the bottom to the top around a height."""
+    turned = f"translate({x:g} {y:.0f}) rotate(-90)"
+    return element("text", text, class_="axis-name", text_anchor="middle", transform=turned)
+
+
+def centred(x: float, y: float, text: str, class_: str, within: tuple[float, float]) -> Markup:
+    """Return a text around x, moved so that it does not stick out."""
+    half = sized(text) / 2.0
+    return label(min(max(x, within[0] + half), within[1] - half), y, text, class_, "middle")
+
+
+def sized(text: str) -> float:
+    """Return about how wide a text is."""
+    return _CHARACTER * FONT * len(text)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    """Return a straight line."""
+    return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=class_)
+
+
+def shape(points: Sequence[tuple[float, float]], class_: str, *, closed: bool = True) -> Markup:
+    """Return a polygon, or a line through points."""
+    text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return element("polygon" if closed else "polyline", points=text, class_=class_)
+
+
+def picture(name: str, size: tuple[float, float], title: str, description: str, *parts: Markup) -> Markup:
+    """Return a picture that tells those who do not see it what it shows; ``name`` is unique in the page."""
+    return element(
+        "svg",
+        element("title", title, id=f"{name}-title"),
+        element("desc", description, id=f"{name}-desc"),
+        join(parts),
+        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-desc",
+        class_="picture",
+    )

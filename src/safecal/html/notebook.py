@@ -15,11 +15,10 @@ from ..judge.verdict import Verdict
 from .course import Course, course_picture
 from .findings import Findings
 from .frame import asset, icon
-from .intervals import forest
+from .intervals import TemperatureCurve, forest, temperature_picture
 from .markup import Markup, element, join, sentence, shortened, together, with_code
 from .numbers import grouped
 from .reliability import has_reliability, reliability_diagram
-from .temperature import TemperatureCurve, temperature_picture
 
 __all__ = ["evaluation_html", "framed", "verdict_html"]
 

@@ -1,19 +1,28 @@
 """The reliability diagram: what was predicted, what was observed, what chance explains, how many rows."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
+from scipy import special
 
-from .._sums.band import consistency_band
+from .._sums.summary import Summary
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
-from .markup import Markup, element, join
+from .markup import Markup, Scale, element, join, label, line, picture, shape, sized, tick_text, upright
 from .numbers import plain, short
-from .svg import Scale, label, line, picture, shape, sized, tick_text, upright
 
-__all__ = ["OVER_SIDE", "ReliabilityPoints", "has_reliability", "reliability_diagram"]
+__all__ = [
+    "OVER_SIDE",
+    "ReliabilityPoints",
+    "binomial_band",
+    "consistency_band",
+    "effective_rows",
+    "has_reliability",
+    "reliability_diagram",
+]
 
 # Corners of the over-confident side: below what was predicted, for the most likely class; nearer to one half than
 # predicted, for the positive one.
@@ -173,3 +182,49 @@ def _described(points: ReliabilityPoints, filled: list[int], what: str) -> str:
     predicted, observed, n = float(points.predicted[far]), float(points.observed[far]), int(points.n[far])
     text += f"In {len(outside)} of them chance alone does not explain the distance, {over} on the over-confident side. "
     return text + f"The farthest: predicted {plain(predicted)}, observed {plain(observed)} in {n} rows."
+
+
+def effective_rows(s: Summary) -> int:
+    """Return how many rows of equal weight tell as much: rounded down, at least one; 0 when there are none.
+
+    It is ``weight**2 / weight2``. Squared weights are summed over the possible rows only; the others count as they do.
+    """
+    if s.weight == 0.0:
+        return 0
+    possible = s.weight - s.weight_impossible
+    if possible <= 0.0 or s.weight2 == 0.0:
+        return s.n
+    found = s.weight * possible / s.weight2
+    return min(max(math.floor(found * (1.0 + 1e-12)), 1), s.n)
+
+
+def consistency_band(
+    summaries: Sequence[Summary], predicted: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return quantiles of the observed share of each summary, if the model is calibrated; NaN where it is empty.
+
+    They are those of a binomial law with as many rows, each at the mean prediction. Predictions that differ within a
+    bin vary less than that, so the band is slightly wide.
+    """
+    low, high = np.full((2, len(summaries)), np.nan)
+    rows = np.array([effective_rows(s) for s in summaries], dtype=np.float64)
+    full = rows > 0.0
+    low[full], high[full] = binomial_band(np.clip(predicted[full], 0.0, 1.0), rows[full], level)
+    return low, high
+
+
+def binomial_band(p: FloatArray, rows: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return the central range of the share of successes in so many tosses, exactly."""
+    tail = (1.0 - level) / 2.0
+    low, high = (_quantile(q, rows, p) for q in (tail, 1.0 - tail))
+    return low / rows, high / rows
+
+
+def _quantile(probability: float, n: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the smallest number of successes whose cumulative probability is large enough, by halving."""
+    below, found = np.full(n.shape, -1.0), n.copy()
+    while (found - below > 1.0).any():
+        middle = np.floor((below + found) / 2.0)
+        enough = special.bdtr(middle, n.astype(np.intp), p) >= probability
+        below, found = np.where(enough, below, middle), np.where(enough, middle, found)
+    return found

@@ -45,11 +45,12 @@ def explain(points: Points, least: float = 0.0) -> Explained:
     """Compare the faults. ``least`` is the chance of a wrong label to be right all the same: one over the classes."""
     rows = LogisticRows.of(points)
     z = rows.z
-    base = rows.at(0.0, 1.0).value
+    given = rows.at(0.0, 1.0)
+    base = given.value
     fits = {
-        "slope": rows.best((0.0, 1.0), (False, True)),
-        "shift": rows.best((0.0, 1.0), (True, False)),
-        "both": rows.best((0.0, 1.0), (True, True)),
+        "slope": rows.best((0.0, 1.0), (False, True), given),
+        "shift": rows.best((0.0, 1.0), (True, False), given),
+        "both": rows.best((0.0, 1.0), (True, True), given),
     }
     gain = {name: fit.value - base if fit.exists else 0.0 for name, fit in fits.items()}
     noise, gain["noise"] = _noise(rows, base, least)

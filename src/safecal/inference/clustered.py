@@ -7,8 +7,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from .._sums.clusters import Clusters
-from .._sums.dependence import NEAR
+from .._sums.clusters import NEAR, Clusters
 from .._types import FloatArray
 from .dependence import ALIKE, Rarity, Sums
 from .law import Law, StatesLaw, Tails, Tilt, crossing, normal_score

@@ -21,7 +21,7 @@ from .. import documents
 from .._kernels.spectrum import STARTS
 from .._steady import steadied
 from .._sums.cells import Points
-from .._sums.dependence import BASE
+from .._sums.clusters import BASE
 from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
 from .dependence import Rarity, Sums, rarest_half
@@ -234,10 +234,10 @@ class LogisticRows(NamedTuple):
         value = first * shift + second * (slope - 1.0) - lost
         return _Here(value, (first - u, second - v), (a, b, c))
 
-    def best(self, start: tuple[float, float], free: tuple[bool, bool]) -> _Fit:
+    def best(self, start: tuple[float, float], free: tuple[bool, bool], here: _Here | None = None) -> _Fit:
         """Maximise the likelihood over what is free, by Newton's method; steps are halved while it falls."""
         shift, slope = start
-        here = self.at(shift, slope)
+        here = self.at(shift, slope) if here is None else here
         for _ in range(_STEPS):
             step = here.step(free)
             if step is None:

@@ -24,7 +24,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from .._sums.dependence import BASE, RARE, added_by
+from .._sums.clusters import BASE, RARE, added_by
 from .._types import FloatArray, IndexArray
 from .sum_bounds import undo_hall_by_key
 

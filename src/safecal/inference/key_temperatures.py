@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from .._kernels.spectrum import NODES
-from .._sums.node_table import NodeTable
+from .._sums.nodes import NodeTable
 from .._sums.summary import COLUMN
 from .._types import BoolArray, FloatArray, IndexArray
 from .law import LARGEST, SMALLEST

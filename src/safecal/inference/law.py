@@ -16,7 +16,7 @@ from .._sums.summary import Summary
 from ..errors import UnavailableError
 from .tails import pearson3
 
-__all__ = ["LARGEST", "Law", "SMALLEST", "StatesLaw", "Tails", "Tilt", "crossing", "fitted", "normal_score", "solve"]
+__all__ = ["LARGEST", "SMALLEST", "Law", "StatesLaw", "Tails", "Tilt", "crossing", "fitted", "normal_score", "solve"]
 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100

@@ -12,10 +12,10 @@ import numpy as np
 
 from .. import documents
 from .._steady import steadied
+from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
 from .._types import FloatArray
-from ..errors import MissingExtraError
-from .ranges import NUMBERS, SHOWN, bounded_ranges
+from .ranges import NUMBERS, SHOWN, bounded_ranges, upper_bounds
 from .results import Interval
 
 __all__ = ["Local", "Range"]
@@ -104,10 +104,11 @@ class Local:
     """
 
     on: str
-    numbers: FloatArray
+    _numbers: FloatArray
     error: float
     min_share: float
     class_names: tuple[str, ...] = ()
+    _sums: FloatArray | None = None  # of each range, until its upper bound is asked for
 
     @classmethod
     def of(cls, tally: Tally, level: float = 0.95, min_share: float = 0.05) -> Self:
@@ -128,11 +129,20 @@ class Local:
             The ranges, with their bounds.
         """
         error = SHOWN * (1.0 - level)
-        on, numbers = bounded_ranges(tally, error, min_share)
-        return cls(on, numbers, error, min_share, tally.class_names if on else ())
+        found = bounded_ranges(tally, error, min_share)
+        return cls(found.on, found.numbers, error, min_share, tally.class_names if found.on else (), found.sums)
+
+    @property
+    def numbers(self) -> FloatArray:
+        """What is known of each range, in the order of the attributes of a `Range` that are numbers."""
+        sums = self._sums  # read once: another thread may be here as well
+        if sums is not None:
+            self._numbers[:, NUMBERS.index("ecd_high")] = upper_bounds(sums, self.error)
+            object.__setattr__(self, "_sums", None)
+        return self._numbers
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self._numbers)
 
     def __getitem__(self, place: int) -> Range:
         label, low, high, n, share, predicted, observed, many, ecd, *bounds = self.numbers[place].tolist()
@@ -166,7 +176,7 @@ class Local:
         ndarray of shape (ranges,)
             One number each; NaN for the label of ranges over all classes.
         """
-        return self.numbers[:, NUMBERS.index(name)]
+        return (self.numbers if name == "ecd_high" else self._numbers)[:, NUMBERS.index(name)]
 
     @property
     def worst(self) -> Range | None:
@@ -204,20 +214,27 @@ class Local:
             row["n"] = round(row["n"])
         return found
 
-    def to_frame(self) -> Any:
-        """Return the ranges as a pandas DataFrame, one row each.
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the ranges as a DataFrame, one row each.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
 
         Returns
         -------
-        pandas.DataFrame
+        pandas.DataFrame or polars.DataFrame
             With the columns of `to_rows`.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            hint = "pip install pandas, or use `to_rows()`."
-            raise MissingExtraError(f"`to_frame` needs pandas.\n\nHint: {hint}") from error
-        return pd.DataFrame(self.to_rows())
+        return frame_of(self._columns(), library)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self._columns(), requested_schema)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = self.to_rows()
+        return {name: [row[name] for row in rows] for name in ("on", *NUMBERS)}
 
     def plot(self, *, local_threshold: float = 0.2, ax: Any = None) -> Any:
         """Draw ECD along the predictions, with its bounds and the limit.

@@ -18,7 +18,7 @@ from scipy import special
 
 from .. import documents
 from .._steady import steadied
-from .._sums.dependence import BASE
+from .._sums.clusters import BASE
 from .._sums.nodes import Nodes
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally

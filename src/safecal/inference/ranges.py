@@ -14,19 +14,19 @@ proves nothing.
 
 import math
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from .._sums.cell_pairs import CellPairs
+from .._sums.cluster_pairs import CellPairs, PairPart, added_in_order
 from .._sums.ordered import Order
-from .._sums.pairs import PairPart, added_in_order
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from .dependence import firm_and_weak_ends
-from .sum_bounds import firm_and_weak_bounds, summary_spread
+from .sum_bounds import ends_by_key, firm_and_weak_bounds, summary_spread
 
-__all__ = ["NUMBERS", "SHOWN", "SUSPECTED", "bounded_ranges", "cuts", "dimensions"]
+__all__ = ["NUMBERS", "SHOWN", "SUSPECTED", "Ranges", "bounded_ranges", "cuts", "dimensions", "upper_bounds"]
 
 _HALVINGS = 4  # to sixteenths
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
@@ -38,8 +38,19 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def bounded_ranges(tally: Tally, error: float, min_share: float) -> tuple[str, FloatArray]:
-    """Return what predictions are ordered by, and `NUMBERS` of each range; empty where there are no ranges.
+class Ranges(NamedTuple):
+    """What predictions are ordered by, and `NUMBERS` of each range; empty where there are no ranges.
+
+    ``sums`` are those of each range where its upper bound is still to be found, by `upper_bounds`: no verdict needs it.
+    """
+
+    on: str
+    numbers: FloatArray
+    sums: FloatArray | None
+
+
+def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
+    """Cut predictions into ranges, and bound the ECD of each.
 
     ``error`` is the probability that some lower bound misses, shared equally among the ranges; ``min_share`` the
     smallest share of the rows that a range may hold.
@@ -50,27 +61,35 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> tuple[str, F
     total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
     pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
     if not pieces:
-        return "", np.zeros((0, len(NUMBERS)))
+        return Ranges("", np.zeros((0, len(NUMBERS))), None)
     sums = _joined([_added(order.sums, ends) for order, ends in pieces])
     alpha = error / len(sums)
     weaker = alpha * SUSPECTED / SHOWN
     known = _known(sums, orders[0].on, total)
+    waiting = None
     if pairs is not None:
         bounds = _clustered(pairs, pieces, alpha, weaker)
         impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
-        bounds = tuple(np.where(impossible, math.inf, np.fmax(bound, tally.least_excess)) for bound in bounds)
-    else:
+        low, high, at_least = (np.where(impossible, math.inf, np.fmax(x, tally.least_excess)) for x in bounds)
+    elif tally.clusters is not None:
         bounds = firm_and_weak_bounds(sums, alpha, weaker)
-    if tally.clusters is not None and pairs is None:
         low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
-        bounds = np.minimum(low, 0.0), high, at_least  # how rows depend inside a range is not known
+        low = np.minimum(low, 0.0)  # how rows depend inside a range is not known
+    else:
+        low, at_least = ends_by_key(sums, (alpha, -1), (weaker, -1))
+        high, waiting = low, sums
     numbers = np.empty((len(sums), len(NUMBERS)))
     labels = [math.nan if order.label is None else order.label for order, _ in pieces]
     numbers[:, 0] = np.repeat(labels, [len(ends) for _, ends in pieces])
     numbers[:, 1:3] = _joined([_ends(order, ends) for order, ends in pieces])
-    for k, column in enumerate((*known, *bounds), 3):
+    for k, column in enumerate((*known, low, high, at_least), 3):
         numbers[:, k] = column
-    return orders[0].on, numbers
+    return Ranges(orders[0].on, numbers, waiting)
+
+
+def upper_bounds(sums: FloatArray, error: float) -> FloatArray:
+    """Return the upper bounds of ranges that were left open."""
+    return ends_by_key(sums, (error / len(sums), +1))[0]
 
 
 def _joined(parts: list[FloatArray]) -> FloatArray:
@@ -132,7 +151,8 @@ def dimensions(varentropy: FloatArray | float, weight: FloatArray | float) -> Fl
 def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     """Cut cells into ranges: the first cell and the one after the last of each. Those of a class may hold all of it."""
     weight = order.sums[:, COLUMN["weight"]]
-    before = np.concatenate([[0.0], np.cumsum(weight)])
+    before = np.zeros(len(weight) + 1)
+    np.cumsum(weight, out=before[1:])
     places = _nearest(before, before[-1] * _FRACTIONS)
     found: dict[tuple[int, int], None] = {}
     whole = (0, len(weight))
@@ -154,9 +174,10 @@ _FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
 
 def _nearest(before: FloatArray, wanted: FloatArray) -> list[int]:
     """Return the ends of cells that are nearest to the weights that are wanted below them."""
-    after = np.clip(np.searchsorted(before, wanted), 1, len(before) - 1)
+    after = np.minimum(np.maximum(before.searchsorted(wanted), 1), len(before) - 1)
     nearer = wanted - before[after - 1] <= before[after] - wanted
-    return [int(x) for x in np.where(nearer, after - 1, after)]
+    found: list[int] = (after - nearer).tolist()
+    return found
 
 
 def _added(sums: FloatArray, ends: IndexArray) -> FloatArray:

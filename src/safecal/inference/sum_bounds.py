@@ -30,6 +30,7 @@ __all__ = [
     "Spread",
     "blocks",
     "bounds_by_key",
+    "ends_by_key",
     "firm_and_weak_bounds",
     "interval_from_sums",
     "intervals_from_sums",
@@ -50,18 +51,22 @@ def bounds_by_key(sums: FloatArray, alpha: float) -> tuple[FloatArray, FloatArra
     ``sums`` has a row for each key, as `safecal._sums.summary.summed` makes them. Keys without rows, or without
     weight, have NaN; those where an impossible outcome happened have infinity, twice.
     """
-    low, high = np.empty(len(sums)), np.empty(len(sums))
-    for rows in blocks(len(sums)):
-        low[rows], high[rows] = Keys.of(sums[rows]).bounds((alpha, -1), (alpha, +1))
+    low, high = ends_by_key(sums, (alpha, -1), (alpha, +1))
     return low, high
 
 
 def firm_and_weak_bounds(sums: FloatArray, alpha: float, weaker: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return `bounds_by_key`, and lower bounds missed with the probability ``weaker``."""
-    found = np.empty((3, len(sums)))
-    for rows in blocks(len(sums)):
-        found[:, rows] = Keys.of(sums[rows]).bounds((alpha, -1), (alpha, +1), (weaker, -1))
-    return found[0], found[1], found[2]
+    low, high, at_least = ends_by_key(sums, (alpha, -1), (alpha, +1), (weaker, -1))
+    return low, high, at_least
+
+
+def ends_by_key(sums: FloatArray, *wanted: tuple[float, int]) -> list[FloatArray]:
+    """Return bounds of each key, each by the probability that it may miss and its side, as `Keys.bounds` does."""
+    if len(sums) <= _BLOCK:
+        return Keys.of(sums).bounds(*wanted)
+    found = [Keys.of(sums[rows]).bounds(*wanted) for rows in blocks(len(sums))]
+    return [np.concatenate(ends) for ends in zip(*found, strict=True)]
 
 
 def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
@@ -149,14 +154,16 @@ class Keys(NamedTuple):
         up = np.array([[-float(side)] for _, side in wanted])  # of the deviation that a bound allows for
         with np.errstate(all="ignore"):
             quantile = {alpha: _t_quantile(self.n, alpha) for alpha, _ in wanted}
-            t = up * np.stack([quantile[alpha] for alpha, _ in wanted])
+            t = up * np.array([quantile[alpha] for alpha, _ in wanted])
             reach = undo_hall_by_key(t, self.skew)
             few = self.n < FEW
             if few.any():
                 reach = np.where(few, up * np.maximum(up * reach, up * t), reach)
-            found = self.ecd - np.where(self.error > 0.0, reach * self.error, 0.0)
+            reach = np.where(self.error > 0.0, reach * self.error, 0.0)
+            found = self.ecd - reach
             spread = np.where(self.variance > 0.0, self.variance + self.numerical, np.nan)
-            claimed = pearson3_quantiles([(alpha, side < 0) for alpha, side in wanted], spread, self.third)
+            tails = [(alpha, side < 0) for alpha, side in wanted]
+            claimed = pearson3_quantiles(tails, spread, self.third, np.abs(reach) * self.weight)
             found = up * np.fmin(up * found, up * (self.ecd - claimed / self.weight))
             ends = [np.fmax(row, self._rare(alpha) if side > 0 else self.least)
                     for row, (alpha, side) in zip(found, wanted, strict=True)]  # fmt: skip

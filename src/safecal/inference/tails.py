@@ -40,6 +40,7 @@ __all__ = [
 
 _ATOM = 1e-10  # shape of a gamma law below which it is one value, but for a probability smaller than every level
 _ROUND = 200.0  # shape from which that expansion is near, and one step leads to it
+_CLEARLY = 1e-3  # standard deviations: from `_ROUND` on that expansion is wrong by less than 1e-4
 _EVEN = 1e5  # shape from which a gamma law is expanded about the normal one, to 4e-12 standard deviations
 _NORMAL = 1000.0  # degrees of freedom from which a t law is expanded about the normal one
 _NEAR = 1e-3  # closer than this to the mean, in standard deviations, the saddlepoint formula is 0/0: use its limit
@@ -87,11 +88,16 @@ Tail = tuple[float, bool]  # a probability, and whether it is that of an upper t
 
 
 @np.errstate(all="ignore")
-def pearson3_quantiles(tails: Sequence[Tail], variance: FloatArray, third: FloatArray) -> FloatArray:
-    """Return for each tail and each law of `pearson3` the value beyond which it lies with that probability."""
+def pearson3_quantiles(
+    tails: Sequence[Tail], variance: FloatArray, third: FloatArray, nearer: FloatArray | None = None
+) -> FloatArray:
+    """Return for each tail and each law of `pearson3` the value beyond which it lies with that probability.
+
+    Values that are clearly nearer to the mean than ``nearer``, a row for each tail, need not be exact.
+    """
     spread = np.sqrt(variance)
     skew = third / variance / spread
-    found = _gamma_scores(tails, np.abs(skew))
+    found = _gamma_scores(tails, np.abs(skew), None if nearer is None else nearer / spread)
     negative = np.flatnonzero(skew < 0.0)
     if len(negative):
         found[:, negative] = -_gamma_scores([(alpha, not upper) for alpha, upper in tails], -skew[negative])
@@ -105,25 +111,26 @@ def gamma_quantiles(alpha: float, shape: FloatArray, *, upper: bool) -> FloatArr
     return np.asarray(shape + root * _gamma_scores([(alpha, upper)], 2.0 / root)[0])
 
 
-def _gamma_scores(tails: Sequence[Tail], skew: FloatArray) -> FloatArray:
+def _gamma_scores(tails: Sequence[Tail], skew: FloatArray, nearer: FloatArray | None = None) -> FloatArray:
     """Return quantiles of gamma laws of some skewness, in standard deviations from the mean: a row for each tail.
 
     A probability may be as small as a million keys ask for. SciPy's inverse of the lower gamma tail then fails for
     large shapes (at 1e8 and 1e-7 it is off by 7 % of a standard deviation), hence the expansion of Cornish and Fisher.
+    Those that are nearer to the mean than ``nearer``, and by more than the expansion can be wrong, are left at that.
     """
-    scores = (float(special.ndtri(alpha)) * (-1.0 if upper else 1.0) for alpha, upper in tails)
-    terms = np.array([_expansion(z) for z in scores]).T[:, :, None]
-    found: FloatArray = terms[4] * skew + terms[3]
-    for term in terms[2::-1]:
-        found *= skew
-        found += term
+    terms = np.array([_expansion(float(special.ndtri(alpha)) * (-1.0 if upper else 1.0)) for alpha, upper in tails])
+    first, second, third, fourth, fifth = terms.T[:, :, None]
+    found: FloatArray = (((fifth * skew + fourth) * skew + third) * skew + second) * skew + first
     shape = 4.0 / (skew * skew)
-    few, some = np.flatnonzero(shape < _ROUND), np.flatnonzero((shape >= _ROUND) & (shape < _EVEN))
-    if len(few):
+    few = shape < _ROUND
+    some = (shape < _EVEN) & ~few
+    if nearer is not None:
+        some &= ~(np.abs(found) < nearer - _CLEARLY).all(axis=0)
+    if few.any():
         k = shape[few]
         for row, (alpha, upper) in zip(found, tails, strict=True):
             row[few] = ((special.gammainccinv if upper else special.gammaincinv)(k, alpha) - k) / np.sqrt(k)
-    if len(some):  # one step of Halley's method, which leaves the cube of an error that is small
+    if some.any():  # one step of Halley's method, which leaves the cube of an error that is small
         k = shape[some]
         root = np.sqrt(k)
         x = k + root * found[:, some]

@@ -1,9 +1,9 @@
 """Tables of predictions, wherever they lie: one reader of columns for files, frames, streams and `safecal watch`.
 
-``columns``     which column holds what, named or found by name
-``column``      a column of any library as an array, with its missing values
+``columns``     which column holds what, named or found by name, and what messages tell people to type, by surface
+``values``      a column of any library as an array, with its missing values
+``arrow``       frames of any library as streams of Arrow tables
 ``reader``      columns become checked batches; what no batch can see alone is checked across them
-``batch``       some rows that came together
 ``sources``     files and standard input; ``text_files`` reads CSV and JSON Lines without Polars
-``words``       what messages tell people to type, by surface
+``estimators``  fitted classifiers of scikit-learn's kind
 """

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .._checks.message import fail
+from .._optional import pyarrow
 from ..errors import DtypeError
-from .column import library, pyarrow
+from .values import library
 
 __all__ = ["VALUES", "cut", "from_pandas", "once", "rows_of", "tables", "width"]
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -16,11 +16,74 @@ from ..errors import InputError, LabelError, MissingValueError, ShapeError
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
-from .batch import Batch
-from .column import Column, keys, labels, not_numbers, numbers
+from ..families.rows import joined
 from .columns import Columns
+from .values import Column, keys, labels, not_numbers, numbers
 
-__all__ = ["Reader", "Rows", "alike", "prediction_values", "refuse_labels", "worded"]
+__all__ = ["Batch", "Reader", "Rows", "alike", "join_batches", "prediction_values", "refuse_labels", "worded"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows: checked predictions, and the columns beside them.
+
+    Attributes
+    ----------
+    predictions : Predictions
+        Of a classifier.
+    sample_weight : ndarray of shape (n,) or None
+        Weight of each row.
+    by : mapping of names to ndarrays, or None
+        The columns to group by.
+    cluster : ndarray of shape (n,) or None
+        The cluster of each row.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> from safecal.engines.batches import Batch
+    >>> Batch(safecal.bernoulli([1, 0], [0.9, 0.4])).predictions.n
+    2
+    """
+
+    predictions: Predictions
+    sample_weight: AnyArray | None = None
+    by: Mapping[str, AnyArray] | None = None
+    cluster: AnyArray | None = None
+
+
+def join_batches(parts: list[Batch]) -> Batch:
+    """Put the rows of batches under each other.
+
+    Parameters
+    ----------
+    parts : list of Batch
+        At least one; all with the same columns.
+
+    Returns
+    -------
+    Batch
+        All rows, in their order.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> from safecal.engines.batches import Batch, join_batches
+    >>> parts = [Batch(safecal.bernoulli([1, 0], [0.9, 0.4])), Batch(safecal.bernoulli([1], [0.7]))]
+    >>> join_batches(parts).predictions.n
+    3
+    """
+
+    def column(name: str) -> Any:
+        found = [getattr(part, name) for part in parts]
+        return None if found[0] is None else np.concatenate(found)
+
+    by = parts[0].by
+    if by is not None:
+        by = {name: np.concatenate([part.by[name] for part in parts if part.by is not None]) for name in by}
+    return Batch(joined([part.predictions for part in parts]), column("sample_weight"), by, column("cluster"))
+
 
 Rows = Mapping[str, Any]  # name -> a column of some rows: of NumPy, Polars or PyArrow
 

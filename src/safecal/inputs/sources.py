@@ -1,5 +1,6 @@
 """Files of predictions, a batch of columns at a time: by Polars, or without it CSV, JSON Lines and .npz."""
 
+import atexit
 import csv
 import importlib.util
 import os
@@ -14,13 +15,14 @@ from typing import Any, final
 
 import numpy as np
 
+from .._optional import polars
 from .._types import AnyArray
-from ..errors import FileError, MissingExtraError
+from ..errors import FileError
 from ..files import stamp_of
 from . import text_files
 from .reader import Rows
 
-__all__ = ["BATCH", "Source", "open_source", "polars", "polars_is_there"]
+__all__ = ["BATCH", "Source", "open_source", "polars_is_there"]
 
 BATCH = 1 << 19  # rows
 
@@ -37,17 +39,6 @@ _FORMATS = "CSV, TSV, Parquet, JSON Lines, Arrow or .npz"
 def polars_is_there() -> bool:
     """Tell whether Polars is installed."""
     return importlib.util.find_spec("polars") is not None
-
-
-def polars(what: str = "such files are read") -> Any:
-    """Import Polars, or say what to install."""
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise MissingExtraError(
-            f'{what} with Polars, which is not installed.\n\nHint: pip install "safecal[cli]"'
-        ) from error
-    return pl
 
 
 class Source(ABC):
@@ -321,8 +312,6 @@ def _spooled() -> str:
         raise FileError("standard input is closed.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
     if sys.stdin.isatty():
         raise FileError("standard input is a terminal.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
-    import atexit
-
     handle, path = tempfile.mkstemp(prefix="safecal-")
     atexit.register(Path(path).unlink, missing_ok=True)
     with os.fdopen(handle, "wb") as file:

@@ -4,20 +4,18 @@ ECD is no proper score: a model that says nothing has an ECD of 0. So the differ
 difference in NLL, and the sentence in words weighs both.
 """
 
-import html
 import math
 import os
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self, final
 
 from .. import documents
 from .._steady import steadied
-from .._sums.tabular import arrow_stream, frame_of
+from .._sums.table_views import arrow_stream, frame_of
 from ..inference.results import Interval
-from .display import number
+from .display import number, titled_html, titled_text, with_ends
 
 __all__ = ["Comparison", "Difference", "SideBySide"]
 
@@ -196,10 +194,10 @@ class Comparison:
         return columns | {"p_value": [d.p_value for d in known.values()]}
 
     def __repr__(self) -> str:
-        return _text(self._title(), self._cells(), [f"Interval: {self._method()}.", self.verdict])
+        return titled_text(self._title(), self._cells(), [f"Interval: {self._method()}.", self.verdict])
 
     def _repr_html_(self) -> str:
-        return _page(self._title(), self._cells(), f"{self.verdict} Interval: {self._method()}.")
+        return titled_html(self._title(), self._cells(), f"{self.verdict} Interval: {self._method()}.")
 
     def plot(self, *, sides: "SideBySide | None" = None) -> Any:
         """Draw the differences with their intervals, and both models side by side.
@@ -214,7 +212,7 @@ class Comparison:
         matplotlib.figure.Figure
             A new figure.
         """
-        from ..plot.compared import compared
+        from ..plot.dashboard import compared
 
         return compared(self, sides)
 
@@ -273,10 +271,6 @@ class SideBySide:
     metrics : mapping of names to pairs
         Each metric of both: an `Interval`, or a float where it has none.
 
-    See Also
-    --------
-    compare : Make one.
-
     Examples
     --------
     >>> import safecal
@@ -307,7 +301,7 @@ class SideBySide:
     def _cells(self) -> list[list[str]]:
         head = ["", *(f"{name}, {100 * level:g} %" for name, level in zip("ab", self.level, strict=True))]
         rows = [head, ["verdict", *self.decisions], ["rows", *map(str, self.n)]]
-        return rows + [[name, *(_value(x, name == "ECD") for x in pair)] for name, pair in self.metrics.items()]
+        return rows + [[name, *(with_ends(x, name == "ECD") for x in pair)] for name, pair in self.metrics.items()]
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return the comparison as a DataFrame, one row for each metric.
@@ -337,10 +331,10 @@ class SideBySide:
         return columns
 
     def __repr__(self) -> str:
-        return _text(_SIDES, self._cells(), [_NO_TEST])
+        return titled_text(_SIDES, self._cells(), [_NO_TEST])
 
     def _repr_html_(self) -> str:
-        return _page(_SIDES, self._cells(), _NO_TEST)
+        return titled_html(_SIDES, self._cells(), _NO_TEST)
 
 
 _SIDES = "safecal comparison: two evaluations"
@@ -349,37 +343,6 @@ _NO_TEST = (
     "Intervals that overlap do not say that there is no difference. Hint: compare the predictions, `compare(a, b)` "
     "of what `bernoulli`, `categorical`, `gaussian` or `density` returned."
 )
-
-
-def _value(x: Interval | float, signed: bool) -> str:
-    if not isinstance(x, Interval):
-        return number(x, signed=signed)
-    ends = f"{number(x.low, signed=signed)} to {number(x.high, signed=signed)}"
-    return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends})")
-
-
-def _text(title: str, cells: Sequence[Sequence[str]], words: Sequence[str]) -> str:
-    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
-        for row in cells
-    ]
-    wrapped = [line for text in words for line in textwrap.wrap(text, 79)]
-    return "\n".join([title, "", lines[0], "-" * len(lines[0]), *lines[1:], "", *wrapped])
-
-
-def _page(title: str, cells: Sequence[Sequence[str]], words: str) -> str:
-    head, *body = cells
-    right = 'style="text-align:right"'
-    top = "".join(f'<th scope="col" {right}>{html.escape(c)}</th>' for c in head)
-    rows = "".join(
-        f'<tr><th scope="row" style="text-align:left">{html.escape(row[0])}</th>'
-        + "".join(f"<td {right}>{html.escape(c)}</td>" for c in row[1:])
-        + "</tr>"
-        for row in body
-    )
-    table = f"<table><caption>{html.escape(title)}</caption><thead><tr>{top}</tr></thead>"
-    return f"<div>{table}<tbody>{rows}</tbody></table><p>{html.escape(words)}</p></div>"
 
 
 _COUNTS = ("n", "clusters", "n_impossible_a", "n_impossible_b")

@@ -16,10 +16,11 @@ from .. import documents
 from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, step_column
 from .._checks.message import fail
 from .._steady import steadied, steady
+from .._sums.splits import by_group
 from .._sums.summary import Summary
+from .._sums.sweep import tabulate
 from .._sums.table import Table
-from .._sums.tabular import arrow_stream, frame_of, key_columns
-from .._sums.tabulate import by_group, tabulate
+from .._sums.table_views import arrow_stream, frame_of, key_columns
 from .._types import ArrayLike, BoolArray, FloatArray, Quantity
 from ..errors import FormError
 from ..families.predictions import Predictions

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .._sums.summary import Summary
-from .._sums.table import SIDES, Table
+from .._sums.table import Table
+from .._sums.table_views import SIDES
 from ..inference.cox import Cox
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult, direction
@@ -32,6 +33,9 @@ __all__ = [
     "place_cells",
     "table_html",
     "table_text",
+    "titled_html",
+    "titled_text",
+    "with_ends",
 ]
 
 Cells = list[list[str]]
@@ -53,6 +57,14 @@ def number(value: float, *, signed: bool = False) -> str:
     return (
         f"{value:+.4f}" if signed and abs(value) >= 0.00005 else f"{abs(value) if abs(value) < 0.00005 else value:.4f}"
     )
+
+
+def with_ends(x: Interval | float, signed: bool) -> str:
+    """Return a metric, and its interval where it has one."""
+    if not isinstance(x, Interval):
+        return number(x, signed=signed)
+    ends = f"{number(x.low, signed=signed)} to {number(x.high, signed=signed)}"
+    return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends})")
 
 
 def count(value: float) -> str:
@@ -286,3 +298,18 @@ def _wrapped(text: str) -> list[str]:
         line.replace("\N{NO-BREAK SPACE}%", " %")
         for line in textwrap.wrap(visible(text).replace(" %", "\N{NO-BREAK SPACE}%"), 78, break_on_hyphens=False)
     ]
+
+
+def titled_text(title: str, cells: Sequence[Sequence[str]], words: Sequence[str]) -> str:
+    """Return a table with a title above and sentences below, as text."""
+    lines = _align(cells)
+    wrapped = [line for text in words for line in textwrap.wrap(text, 79)]
+    return "\n".join([title, "", lines[0], "-" * len(lines[0]), *lines[1:], "", *wrapped])
+
+
+def titled_html(title: str, cells: Sequence[Sequence[str]], words: str) -> str:
+    """Return a table with a title above and sentences below, as HTML; everything from the data is escaped."""
+    head, *body = cells
+    rows = "".join(_html_row(row, "td") for row in body)
+    table = f"<table><caption>{_escaped(title)}</caption><thead>{_html_row(head, 'th')}</thead>"
+    return f"<div>{table}<tbody>{rows}</tbody></table><p>{_escaped(words)}</p></div>"

@@ -2,37 +2,36 @@
 
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, Unpack, final
 
 import numpy as np
 
 from .. import documents
-from .._checks.columns import choice, fraction, spelled
+from .._checks.columns import choice, spelled
 from .._checks.message import fail
 from .._steady import steadied
-from .._sums.histogram import Histogram
-from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import ArrayLike
 from ..errors import OptionError, TruthError
 from ..families.predictions import Predictions
-from ..inference.bounds import Bounds, law_of
+from ..files import schema
+from ..inference.bounds import Bounds
 from ..inference.calibration import calibration_test, generator, tally_test
 from ..inference.cox import Cox
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
-from ..inference.shifts import Axis, ClassShifts, axes_of
-from ..options import LimitOptions
+from ..inference.shifts import ClassShifts
+from ..options import LimitOptions, Limits
 from ..slices.results import Slices
 from .display import Metric, class_rows, cox_rows, evaluation_text, inference_rows, metric_rows
 from .groups import GroupVerdict, group_verdict
-from .limits import Limits
+from .readings import Readings
 from .reasons import reading
-from .reliability import Reliability, assess_reliability, reliability_of, tells_reliability
+from .reliability import Reliability, assess_reliability, tells_reliability
 from .verdict import Verdict, judge
 
 __all__ = ["Evaluation"]
@@ -43,7 +42,7 @@ _FEW = 64  # rows of more than two classes whose test is left to the rows, where
 @final
 @steadied
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class Evaluation(Readings):
     """Everything about one set of predictions, read off its sums; it holds no raw data.
 
     Attributes
@@ -152,63 +151,12 @@ class Evaluation:
         mistakes = Mistakes.of(tally, limits.level)
         local = Local.of(tally, limits.level, limits.min_share)
         verdict = judge(
-            tally,
-            ecd=interval,
-            temperature=temperature,
-            mistakes=mistakes,
-            local=local,
-            limits=limits,
-            slices=slices,
+            tally, ecd=interval, temperature=temperature, mistakes=mistakes, local=local, limits=limits, slices=slices
         )
         return cls(
-            tally=tally,
-            limits=limits,
-            interval=interval,
-            temperature=temperature,
-            mistakes=mistakes,
-            local=local,
-            verdict=verdict,
-            slices=slices,
-            drawn=drawn,
-            tested=tested,
-        )
-
-    def _once(self, name: Hashable, find: Callable[[], Any]) -> Any:
-        """Find something when it is first asked for, and keep it."""
-        if name not in self._found:
-            with np.errstate(all="ignore"):
-                self._found[name] = find()
-        return self._found[name]
-
-    @property
-    def reliability(self) -> Reliability | None:
-        """What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test."""
-        found: Reliability | None = self._once("reliability", lambda: self.drawn or reliability_of(self.tally))
-        return found
-
-    @property
-    def test(self) -> TestResult:
-        """The two-sided test of calibration."""
-        found: TestResult = self._once("test", lambda: self.tested or tally_test(self.tally, law_of(self.tally)))
-        return found
-
-    @property
-    def cox(self) -> Cox | None:
-        """Shift and slope of the predicted log-odds, with intervals and tests; None for anything but two classes."""
-        found: Cox | None = self._once("cox", lambda: Cox.of(self.tally, self.level))
-        return found
-
-    @property
-    def class_shifts(self) -> ClassShifts | None:
-        """How often each class happens beside how often it is predicted; None but for 2 to 32 columns of classes."""
-        found: ClassShifts | None = self._once("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
-        return found
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """Mean error and factor of each axis of Gaussian states, in units of their stated spread; none for others."""
-        found: tuple[Axis, ...] = self._once("axes", lambda: axes_of(self.tally, self.level))
-        return found
+            tally=tally, limits=limits, interval=interval, temperature=temperature, mistakes=mistakes, local=local,
+            verdict=verdict, slices=slices, drawn=drawn, tested=tested,
+        )  # fmt: skip
 
     @property
     def reading(self) -> str:
@@ -219,76 +167,10 @@ class Evaluation:
         return reading(v.decision, v.on_average, v.direction, self.reliability, self.bias)
 
     @property
-    def family(self) -> str:
-        """``"bernoulli"``, ``"categorical"``, ``"gaussian"``, ``"density"``, or the name of a family of your own."""
-        return self.tally.family
-
-    @property
-    def dimension(self) -> int:
-        """Dimension of a state; 1 for classifiers."""
-        return self.tally.dimension
-
-    @property
-    def summary(self) -> Summary:
-        """Sums over all rows."""
-        return self.tally.summary
-
-    @property
-    def bins(self) -> Table | None:
-        """Sums by bin; None when nothing is binned."""
-        return self.tally.bins
-
-    @property
     def groups(self) -> Table | None:
         """Sums by group; None when ``by`` was not given. ``groups["north"].verdict`` judges one of them."""
         table = self.tally.groups
         return None if table is None else table.with_verdicts(self.group_verdict)
-
-    @property
-    def histogram(self) -> Histogram:
-        """How the excess is spread over the rows."""
-        return self.tally.histogram
-
-    @property
-    def n_certain(self) -> int:
-        """Rows that give some outcome a probability of exactly 0."""
-        return self.tally.n_certain
-
-    @property
-    def threshold(self) -> float:
-        """Largest ECD that is allowed on average, in nats a dimension."""
-        return self.limits.threshold
-
-    @property
-    def max_temperature(self) -> float:
-        """Largest temperature that is allowed."""
-        return self.limits.max_temperature
-
-    @property
-    def level(self) -> float:
-        """Level of the confidence intervals."""
-        return self.limits.level
-
-    @property
-    def bounds(self) -> Bounds:
-        """Bounds on ECD and on the temperature, at any level."""
-        return Bounds(self.tally)
-
-    @np.errstate(all="ignore")
-    def confidence_interval(self, level: float) -> Interval:
-        """Return ECD with its confidence interval at another level.
-
-        Parameters
-        ----------
-        level : float
-            Between 0 and 1.
-
-        Returns
-        -------
-        Interval
-            As `interval`.
-        """
-        return self.bounds.interval(fraction(level, "level"))
 
     @np.errstate(all="ignore")
     @spelled(LimitOptions)
@@ -315,13 +197,7 @@ class Evaluation:
         if (new.level, new.min_share) != (self.limits.level, self.limits.min_share):
             local = Local.of(self.tally, new.level, new.min_share)
         return judge(
-            self.tally,
-            ecd=ecd,
-            temperature=temperature,
-            mistakes=mistakes,
-            local=local,
-            limits=new,
-            slices=self.slices,
+            self.tally, ecd=ecd, temperature=temperature, mistakes=mistakes, local=local, limits=new, slices=self.slices
         )
 
     @np.errstate(all="ignore")
@@ -352,59 +228,6 @@ class Evaluation:
             raise fail(OptionError, "key", f"must be one of the groups: {keys}", got=repr(key))
         found: GroupVerdict = self._once(("group", key), lambda: group_verdict(self.tally, self.limits, key))
         return found
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.summary.n
-
-    @property
-    def ecd(self) -> float:
-        """Entropic calibration difference in nats: ``> 0`` over-confident, ``< 0`` under-confident."""
-        return self.summary.ecd
-
-    def _reliability(self, read: Callable[[Table], float]) -> float:
-        return math.nan if self.bins is None or self.summary.sum_predicted is None else read(self.bins)
-
-    @property
-    def ece(self) -> float:
-        """Expected calibration error over the bins, 0 is best; NaN where there are no bins or no classes."""
-        return self._reliability(lambda table: table.ece())
-
-    @property
-    def ece_overconfident(self) -> float:
-        """The part of ECE from bins that are over-confident."""
-        return self._reliability(lambda table: table.ece("over-confident"))
-
-    @property
-    def ece_underconfident(self) -> float:
-        """The part of ECE from bins that are under-confident."""
-        return self._reliability(lambda table: table.ece("under-confident"))
-
-    @property
-    def esce(self) -> float:
-        """Expected signed calibration error, observed minus predicted; NaN as for `ece`."""
-        return self._reliability(lambda table: table.esce())
-
-    @property
-    def brier(self) -> float:
-        """Brier score, smaller is better; NaN for states and densities."""
-        return self.summary.brier
-
-    @property
-    def nll(self) -> float:
-        """Negative log-likelihood a row in nats, smaller is better; NaN for unnormalised densities."""
-        return self.summary.nll
-
-    @property
-    def accuracy(self) -> float:
-        """Share of rows in which the most likely class happened; NaN for states and densities."""
-        return self.summary.accuracy
-
-    @property
-    def bias(self) -> float:
-        """Observed minus predicted over all rows; NaN for states and densities."""
-        return self.summary.bias
 
     def __bool__(self) -> bool:
         raise TruthError(
@@ -531,12 +354,7 @@ class Evaluation:
     def _check(self, derived: Mapping[str, Any]) -> None:
         """Refuse parts that are not of one evaluation, and numbers that its sums do not give."""
         v, own = self.verdict, {"family": self.family, "n": self.n}
-        parts = {
-            "limits": self.limits,
-            "ecd": self.interval,
-            "temperature": self.temperature,
-            "mistakes": self.mistakes,
-        }
+        parts = {"ecd": self.interval, **{name: getattr(self, name) for name in ("limits", "temperature", "mistakes")}}
         documents.every((
             *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
             (v.n_impossible == self.summary.n_impossible, "must have the same `n_impossible` in its `verdict`"),
@@ -559,7 +377,7 @@ class Evaluation:
         dict
             A schema of draft 2020-12.
         """
-        return documents.schema("evaluation-2")
+        return schema("evaluation-2")
 
 
 _PARTS: dict[str, Any] = {

@@ -9,17 +9,16 @@ from .._checks.message import fail, show
 from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.bins import Bins
-from .._sums.plan import Plan
+from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
 from ..families.classifier import classifier
 from ..families.labelled import Labelled
 from ..families.predictions import Predictions
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from ..slices.front_door import find_slices
 from .evaluation import Evaluation
-from .limits import Limits
 
 __all__ = ["evaluate", "evaluate_predictions"]
 

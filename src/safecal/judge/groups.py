@@ -20,7 +20,7 @@ from ..inference.mistakes import clustered_ratios, heaviest_weight, mistakes_by_
 from ..inference.ranges import SHOWN, SUSPECTED, dimensions
 from ..inference.results import Interval
 from ..inference.sum_bounds import firm_and_weak_bounds
-from .limits import Limits
+from ..options import Limits
 from .places import Place, degree_of, in_sentence
 
 __all__ = [

@@ -11,9 +11,9 @@ from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
 from ..inference.local import Local, Range
 from ..inference.results import Interval
+from ..options import Limits
 from ..slices.results import Slices
 from ..visible import visible
-from .limits import Limits
 
 __all__ = [
     "Place",

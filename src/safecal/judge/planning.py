@@ -24,9 +24,8 @@ from ..inference.nodes import NodesLaw
 from ..inference.points import PointsLaw
 from ..inference.ranges import SHOWN, cuts, dimensions
 from ..inference.sum_bounds import Spread
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .evaluation import Evaluation
-from .limits import Limits
 
 __all__ = ["RowsNeeded", "rows_needed"]
 

@@ -1,21 +1,25 @@
 """Why a verdict is what it is, in words, and what would change it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final
+
+import numpy as np
 
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..inference.mistakes import Mistakes
-from ..inference.ranges import dimensions
 from ..inference.results import Interval
-from .limits import Limits
+from ..options import Limits
+from .diagnosis import Diagnosis
 from .places import Place
 from .reliability import Reliability
 
-__all__ = ["Average", "average_reason", "local_reason", "reading", "rounded", "rows_needed"]
+__all__ = ["Average", "Late", "Words", "average_reason", "local_reason", "reading", "rounded", "rows_needed"]
+
+T = TypeVar("T")
 
 _SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _NAMED = 3  # places that a reason names
@@ -26,6 +30,52 @@ _TEMPERATURE = {
     "gaussian": "its covariances {} too small",
 }
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
+
+
+class Words(NamedTuple):
+    """What a verdict tells its readers: why, what is wrong, and what stands out."""
+
+    reason: str
+    diagnosis: Diagnosis | None
+    worst: str | None
+    worst_share: float
+
+
+@final
+class Late(Generic[T]):
+    """A value that is found when it is first asked for, and kept; it is compared, copied and shown as that value."""
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: Callable[[], T]) -> None:
+        self._find: Callable[[], T] | None = find
+
+    @classmethod
+    def known(cls, value: T) -> "Late[T]":
+        """Return one that is known already."""
+        return cls(lambda: value)
+
+    @property
+    def value(self) -> T:
+        """The value."""
+        find = self._find
+        if find is not None:
+            with np.errstate(all="ignore"):  # as in the judgement itself
+                self._found = find()
+            self._find = None
+        return self._found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Late) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Late.known, (self.value,)
 
 
 @final
@@ -83,7 +133,7 @@ class Average:
         many = float(tally.dimension)
         if limits.everywhere:
             possible = s.weight - s.weight_impossible
-            many = float(dimensions(s.sum_varentropy, possible))
+            many = max(1.0, 2.0 * s.sum_varentropy / possible) if possible > 0.0 else 1.0
         ratio = None
         if limits.everywhere and mistakes is not None:
             ratio = Scale(mistakes.ratio, limits.max_ratio, True)

@@ -15,8 +15,8 @@ from .._steady import steadied, steady
 from .._sums.bins import Bins
 from .._sums.cells import Points
 from .._sums.scored import Scored
+from .._sums.splits import bins_for, by_bin
 from .._sums.table import Table
-from .._sums.tabulate import bins_for, by_bin
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
 from ..errors import UnavailableError

@@ -19,12 +19,12 @@ from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import SIDES, Interval, direction
+from ..options import Limits
 from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-from .limits import Limits
 from .places import Place, range_places, slice_places, worst_first
-from .reasons import Average, average_reason, local_reason, rounded, rows_needed
+from .reasons import Average, Late, Words, average_reason, local_reason, rounded, rows_needed
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
 
@@ -89,6 +89,8 @@ class Verdict:
         Share of all excess above 0 in the most surprising 1 % of the rows: near 1, a few rows decide.
     diagnosis : Diagnosis or None
         What is wrong with it, and what mends it; None where nothing is found, or it is safe and not too vague.
+    words : Late
+        ``reason``, ``diagnosis``, ``worst`` and ``worst_share``: found when one of them is first asked for.
     too_small : TooSmall
         Groups that are too small to judge: how many, and their names.
 
@@ -107,7 +109,6 @@ class Verdict:
 
     decision: Decision
     on_average: Decision
-    reason: str
     where: tuple[Place, ...]
     ecd: Interval
     temperature: Interval
@@ -118,12 +119,30 @@ class Verdict:
     clusters_needed: int | None
     uninformative: bool
     direction: Direction
-    worst: str | None
     n_impossible: int
     bias: float
-    worst_share: float
-    diagnosis: Diagnosis | None
+    words: Late[Words]
     too_small: TooSmall = field(default_factory=TooSmall)
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return self.words.value.reason
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What is wrong, and what mends it; None where nothing is, or where the data do not tell."""
+        return self.words.value.diagnosis
+
+    @property
+    def worst(self) -> str | None:
+        """The bin or group that adds most to ECD; None where none adds."""
+        return self.words.value.worst
+
+    @property
+    def worst_share(self) -> float:
+        """Share of all excess above 0 that lies in the most surprising 1 % of the rows."""
+        return self.words.value.worst_share
 
     @property
     def threshold(self) -> float:
@@ -177,7 +196,9 @@ class Verdict:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = cls(**documents.read("verdict", document, _FIELDS))
+        fields = documents.read("verdict", document, _FIELDS)
+        words = Words(*(fields.pop(name) for name in Words._fields))
+        found = cls(**fields, words=Late.known(words))
         shown, safe = bool(found.shown), found.decision == SAFE
         documents.every((
             (not shown or found.decision == UNSAFE, "must have the `decision` UNSAFE where a place is over-confident"),
@@ -261,72 +282,69 @@ def judge(
     if decision == SAFE and (certain or sure or alone or far):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
-    needed = rows_needed(summary.n, average) if undecided and not clustered else None
+    hopeless = decision == UNDETERMINED and not places and bool(certain or sure or (far and on_average == SAFE))
+    needed = rows_needed(summary.n, average) if undecided and not clustered and not hopeless else None
     more_clusters = _clusters_needed(tally, average, limits) if undecided and clustered else None
-    side, worst_share = direction(ecd), tally.worst_share
-    diagnosis = None
-    if decision != SAFE or side == "under-confident":
-        diagnosis = diagnose(tally, temperature, places, worst_share, others)
-    cause = "" if diagnosis is None else diagnosis.cause
-    reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE)
-    if decision == UNDETERMINED and on_average == SAFE and alone and not places:
-        reason = "one row proves nothing."
-    if decision == UNDETERMINED and not places and (certain or sure or (far and on_average == SAFE)):
-        needed = None
-        reason = "its predictions are all but certain, and no number of rows can show that they should be."
-        if far and not sure:
-            reason = (
-                f"{far} of {summary.n} log-odds are beyond a million: such a prediction never fails, it says, and no "
-                "number of rows can show that. State the largest you mean: `np.clip(logits, -40, 40)`."
-            )
-        if certain:
-            classes = round(math.exp(tally.most_entropy))
-            reason = certain_reason(certain, summary.n, classes, tally.decimals)
-    if places:
-        reason = local_reason(on_average, reason, places, limits.level, clustered)
-    if diagnosis is not None and (cause in NAMED or (cause in OTHER_THAN_SCALE and on_average == UNSAFE)):
-        reason += f" Cause: {diagnosis}"
-    looked_at = {
-        "range of its predictions": len(local) > 0,
-        "group": tally.groups is not None,
-        "slice of its features": slices is not None and slices.direction == "over",
-    }
-    places_seen = [name for name, seen in looked_at.items() if seen]
-    if decision == SAFE and limits.everywhere and places_seen:
-        reason += f" No {' and no '.join(places_seen)} shows it."
-    if too_small.count:
-        reason += f" {too_small}."
-    if limits.everywhere and temperature_is_missing(tally):
-        reason += " The temperature of groups is not known, and was not judged."
-    if needed is not None:
-        reason += f" About {rounded(needed)} more row{'' if needed == 1 else 's'} would decide."
-    if more_clusters:
-        reason += f" About {rounded(more_clusters)} more cluster{'' if more_clusters == 1 else 's'} would decide."
-    if says_nothing:
-        reason += " It says almost nothing: its predictions are close to even odds."
-    if not limits.everywhere:
-        reason += " Only averages were judged (rule: average): over-confidence in a place is not looked for."
+
+    def words() -> Words:
+        """Say why: what only a reader needs."""
+        worst_share = tally.worst_share
+        diagnosis = None
+        if decision != SAFE or side == "under-confident":
+            diagnosis = diagnose(tally, temperature, places, worst_share, others)
+        cause = "" if diagnosis is None else diagnosis.cause
+        reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE)
+        if decision == UNDETERMINED and on_average == SAFE and alone and not places:
+            reason = "one row proves nothing."
+        if hopeless:
+            reason = _hopeless(tally, far=0 if sure else far)
+        if places:
+            reason = local_reason(on_average, reason, places, limits.level, clustered)
+        if diagnosis is not None and (cause in NAMED or (cause in OTHER_THAN_SCALE and on_average == UNSAFE)):
+            reason += f" Cause: {diagnosis}"
+        looked_at = {
+            "range of its predictions": len(local) > 0,
+            "group": tally.groups is not None,
+            "slice of its features": slices is not None and slices.direction == "over",
+        }
+        places_seen = [name for name, seen in looked_at.items() if seen]
+        if decision == SAFE and limits.everywhere and places_seen:
+            reason += f" No {' and no '.join(places_seen)} shows it."
+        if too_small.count:
+            reason += f" {too_small}."
+        if limits.everywhere and temperature_is_missing(tally):
+            reason += " The temperature of groups is not known, and was not judged."
+        if needed is not None:
+            reason += f" About {rounded(needed)} more row{'' if needed == 1 else 's'} would decide."
+        if more_clusters:
+            reason += f" About {rounded(more_clusters)} more cluster{'' if more_clusters == 1 else 's'} would decide."
+        if says_nothing:
+            reason += " It says almost nothing: its predictions are close to even odds."
+        if not limits.everywhere:
+            reason += " Only averages were judged (rule: average): over-confidence in a place is not looked for."
+        worst = _worst([table for table in (tally.bins, tally.groups) if table is not None])
+        return Words(reason, diagnosis, worst, worst_share)
+
+    side = direction(ecd)
     return Verdict(
-        decision=decision,
-        on_average=on_average,
-        reason=reason,
-        where=places,
-        ecd=ecd,
-        temperature=temperature,
-        mistakes=mistakes,
-        limits=limits,
-        dimensions=average.dimensions,
-        rows_needed=needed,
-        clusters_needed=more_clusters,
-        uninformative=says_nothing,
-        direction=side,
-        worst=_worst([table for table in (tally.bins, tally.groups) if table is not None]),
-        n_impossible=summary.n_impossible,
-        bias=summary.bias,
-        worst_share=worst_share,
-        diagnosis=diagnosis,
-        too_small=too_small,
-    )
+        decision=decision, on_average=on_average, where=places, ecd=ecd, temperature=temperature, mistakes=mistakes,
+        limits=limits, dimensions=average.dimensions, rows_needed=needed, clusters_needed=more_clusters,
+        uninformative=says_nothing, direction=side, n_impossible=summary.n_impossible, bias=summary.bias,
+        words=Late(words), too_small=too_small,
+    )  # fmt: skip
+
+
+def _hopeless(tally: Tally, far: int) -> str:
+    """Say why no number of rows would decide: predictions that are certain, or as good as certain."""
+    if tally.n_certain:
+        classes = round(math.exp(tally.most_entropy))
+        return certain_reason(tally.n_certain, tally.n, classes, tally.decimals)
+    if far:
+        return (
+            f"{far} of {tally.n} log-odds are beyond a million: such a prediction never fails, it says, and no "
+            "number of rows can show that. State the largest you mean: `np.clip(logits, -40, 40)`."
+        )
+    return "its predictions are all but certain, and no number of rows can show that they should be."
 
 
 def _clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:
@@ -347,9 +365,10 @@ def _worst(tables: Sequence[Table]) -> str | None:
     """Return the key that adds most to ECD."""
     found: list[tuple[float, str]] = []
     for table in tables:
-        above = np.flatnonzero(table.ecd > 0.0)
+        ecd = table.ecd
+        above = np.flatnonzero(ecd > 0.0)
         if len(above):
-            adds = (table.weights * table.ecd)[above]
-            most = above[adds == adds.max()].tolist()
-            found += [(float(adds.max()), f"{table.name} {table.label(k)}") for k in most]
+            adds = (table.weights * ecd)[above]
+            largest = adds.max()
+            found += [(float(largest), f"{table.name} {table.label(k)}") for k in above[adds == largest].tolist()]
     return max(found)[1] if found else None

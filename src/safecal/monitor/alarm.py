@@ -1,16 +1,146 @@
-"""What a monitor says when it has seen enough."""
+"""What a monitor says when it has seen enough, and how large that is beside what a verdict allows."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
-from .. import documents
-from .._types import AlarmDirection, AlarmKind
-from ..visible import visible
-from .size import Size
+import numpy as np
 
-__all__ = ["Alarm"]
+from .. import documents
+from .._sums.scored import Scored
+from .._sums.summary import Summary
+from .._types import AlarmDirection, AlarmKind, FloatArray
+from ..inference.ranges import dimensions
+from ..options import Limits
+from ..visible import visible
+
+__all__ = ["Alarm", "COLUMNS", "Size", "size_columns", "sums_of"]
+
+# What is summed of the rows; all but the first three are absent, NaN, for states and densities.
+COLUMNS = ("n", "excess", "varentropy", "predicted", "observed", "confidence", "correct")
+
+
+def size_columns(scored: Scored) -> FloatArray:
+    """Return the columns of some rows, of shape (columns, rows); an impossible outcome is an infinite excess."""
+    found = np.full((len(COLUMNS), len(scored)), math.nan)
+    found[0] = 1.0
+    for k, name in enumerate(COLUMNS[1:], start=1):
+        column = getattr(scored, name)
+        if column is not None:
+            found[k] = column
+    return found
+
+
+def sums_of(summary: Summary) -> FloatArray:
+    """Return the sums of the same columns."""
+    if summary.n == 0:
+        return np.zeros(len(COLUMNS))
+    found = (getattr(summary, f"sum_{name}") for name in COLUMNS[1:])
+    sums = np.array([summary.n, *(math.nan if x is None else x for x in found)])
+    if summary.n_impossible:
+        sums[1] = math.inf
+    return sums
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Size:
+    """ECD, mistakes and rates of the rows that an alarm speaks of, and the limits that a verdict has for them.
+
+    Attributes
+    ----------
+    n : int
+        Rows.
+    ecd, allowed : float
+        ECD, and the largest that is safe on average, in nats.
+    seen, announced, max_ratio : float
+        Mistakes made and announced, NaN for states and densities, and how many times as many are safe.
+    predicted, observed : float
+        How often the event was said to happen, and how often it did; of the likeliest class where there are more than
+        two, and NaN for states and densities.
+
+    Examples
+    --------
+    >>> import safecal
+    >>> from safecal.monitor.alarm import Size
+    >>> rows = safecal.bernoulli([1] * 80 + [0] * 20, [0.9] * 100)
+    >>> print(Size.of(rows.summary(), safecal.Limits()))
+    ECD 0.22, beyond 0.1
+    """
+
+    n: int
+    ecd: float
+    allowed: float
+    seen: float
+    announced: float
+    max_ratio: float
+    predicted: float
+    observed: float
+
+    @classmethod
+    def of(cls, rows: Summary | Sequence[float] | FloatArray, limits: Limits) -> Self | None:
+        """Read it off a summary, or off the sums of `COLUMNS`; None where they are not known."""
+        sums = sums_of(rows) if isinstance(rows, Summary) else np.asarray(rows)
+        n, excess, varentropy, predicted, observed, confidence, correct = map(float, sums)
+        if not n >= 1.0:
+            return None
+        dimension = float(dimensions(varentropy, n)) if math.isfinite(varentropy) else 1.0
+        return cls(
+            int(n), excess / n, limits.threshold * dimension, n - correct, n - confidence, limits.max_ratio,
+            predicted / n, observed / n,
+        )  # fmt: skip
+
+    @property
+    def mistaken(self) -> bool:
+        """Whether it made more mistakes than are safe; one alone proves nothing."""
+        return self.seen >= 2.0 and self.seen > self.max_ratio * self.announced
+
+    @property
+    def within(self) -> bool:
+        """Whether it lies within the limits."""
+        return self.ecd <= self.allowed and not self.mistaken
+
+    def __str__(self) -> str:
+        if math.isinf(self.ecd):
+            return f"ECD infinite, beyond {self.allowed:.3g}"
+        ecd, allowed = _apart(self.ecd, self.allowed)
+        text = f"ECD {ecd}, {'within' if self.ecd <= self.allowed else 'beyond'} {allowed}"
+        if self.mistaken and self.ecd <= self.allowed:
+            text += f", but {self.seen:.0f} mistakes where {self.announced:.3g} were announced, beyond"
+            text += f" {self.max_ratio:g} times"
+        return text
+
+    @property
+    def rates(self) -> str:
+        """How often the event happened, and how often it was said to."""
+        return f"{_percent(self.observed)} where {_percent(self.predicted)} is predicted"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        numbers = {name: documents.number(getattr(self, name)) for name in self.__slots__}
+        return documents.document("size", numbers)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        some, limit = documents.between(0.0, missing=True), documents.between(0.0, inside=True, infinite=True)
+        fields: dict[str, Any] = {"n": documents.count(1), "ecd": documents.numbers}
+        fields |= dict.fromkeys(("allowed", "max_ratio"), limit)
+        fields |= dict.fromkeys(("seen", "announced", "predicted", "observed"), some)
+        return cls(**documents.read("size", document, fields))
+
+
+def _apart(value: float, limit: float) -> tuple[str, str]:
+    """Write a value with as many digits as it takes to tell it from its limit."""
+    shown = f"{limit:.3g}"
+    digits = next((d for d in range(2, 17) if f"{value:.{d}g}" != f"{limit:.{d}g}"), 17)
+    return f"{value:.{digits}g}", shown
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.3g} %"
+
 
 # The words of a diagnosis.
 _WORDS = {

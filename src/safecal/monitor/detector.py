@@ -21,9 +21,8 @@ from scipy import special
 
 from .. import documents
 from .._types import BoolArray, FloatArray, Form, IndexArray
-from .grid import OVER
-from .process import mixed
-from .size import COLUMNS
+from .alarm import COLUMNS
+from .process import OVER, mixed
 
 __all__ = ["FORMS", "Detector", "Found"]
 
@@ -77,8 +76,8 @@ class Detector:
     began : tuple of int
         At each beta, the number of the row at which a change most likely began, if there was one.
     sums : tuple of tuple of float
-        At each beta, the sums of the columns of a size (`safecal.monitor.size`) since that row; NaN where the rows were
-        not told.
+        At each beta, the sums of the columns of a size (`safecal.monitor.alarm`) since that row; NaN where these are
+        not known.
     """
 
     n: int = 0

@@ -8,15 +8,14 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._sums.summary import Summary, summaries, summed
+from .._sums.by_key import summaries, summed
+from .._sums.summary import Summary
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError
-from ..judge.limits import Limits
-from .alarm import Alarm
+from ..options import Limits
+from .alarm import Alarm, Size, size_columns, sums_of
 from .detector import Detector
-from .grid import OVER, UNDER, Block
-from .process import DIRECTIONS, SHIFTED, Process, mixed
-from .size import Size, size_columns, sums_of
+from .process import DIRECTIONS, OVER, SHIFTED, UNDER, Block, Process, mixed
 
 __all__ = ["DETECT", "Stream", "Thresholds"]
 

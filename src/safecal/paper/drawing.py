@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._sums.table import Table
-from ..plot.canvas import NEUTRAL, OVER, UNDER, heading, ink
+from ..plot.display import NEUTRAL, OVER, UNDER, heading, ink
 from ..plot.reliability import ReliabilityDisplay
 
 if TYPE_CHECKING:

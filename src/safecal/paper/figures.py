@@ -16,7 +16,7 @@ from .._sums.table import Table
 from .._types import FloatArray
 from ..errors import FileError
 from ..files import write_atomically
-from ..plot.canvas import pyplot
+from ..plot.display import pyplot
 from .drawing import draw_histograms, draw_range, draw_reliability
 from .published import BINS, published_table1
 from .simulated_table import simulations

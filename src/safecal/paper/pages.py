@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import documents
 from ..errors import FileError
-from ..files import write_atomically
+from ..files import parsed_json, write_atomically
 from .column_checks import check_column
 from .layout import rule
 from .published import published_table1
@@ -83,7 +83,7 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
     if not path.is_file():
         raise FileError(f"{path} does not exist.\n\nHint: safecal paper study --out {os.fspath(folder)!r}")
     with documents.of_file(path):
-        return Study.from_dict(documents.parsed(path.read_bytes()))
+        return Study.from_dict(parsed_json(path.read_bytes()))
 
 
 def markers(name: str) -> tuple[str, str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import FloatArray
-from ..plot.canvas import AFTER, BEFORE, OVER, UNDER, blank_figure, heading, ink, legend_above
 from ..plot.consistency import ConsistencyDisplay
+from ..plot.display import AFTER, BEFORE, OVER, UNDER, blank_figure, heading, ink, legend_above
 from .tracking_results import Banana, TrackingStudy
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from .._types import FloatArray
 from ..families.gaussian import gaussian
 from ..judge.consistency import Consistency, assess_consistency
-from ..recalibrate.temperature import SafeTemperature
+from ..maps.temperature import SafeTemperature
 from .tracking_filters import Setting
 
 __all__ = ["GATE", "Banana", "Filtered", "Inflation", "TrackingStudy", "inflate"]
@@ -170,12 +170,12 @@ def inflate(fitted: Filtered, fresh: Filtered) -> Inflation:
     """
     x, mean, cov, _, step = fitted.columns
     whole = SafeTemperature().fit_states(x, mean, cov=cov)
-    by_step = SafeTemperature(shared=False).fit_states(x, mean, cov=cov, groups=step)
+    by_step = SafeTemperature(shared=False).fit_states(x, mean, cov=cov, by=step)
     y, other, spread, _, when = fresh.columns
     forms = {
         "as given": spread,
         "one factor": whole.apply_states(cov=spread),
-        "one a step": by_step.apply_states(cov=spread, groups=when),
+        "one a step": by_step.apply_states(cov=spread, by=when),
     }
     sums = {name: gaussian(y, other, cov=form).summary() for name, form in forms.items()}
     assert by_step.groups_ is not None

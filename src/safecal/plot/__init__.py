@@ -1,8 +1,8 @@
 """Plots of evaluations, with matplotlib: ``pip install "safecal[plot]"``.
 
 `dashboard` draws everything about one evaluation. The displays draw one thing each, as in scikit-learn: made by
-``from_evaluation``, ``from_predictions`` or ``from_estimator``, they hold the numbers that they draw. They draw on the
-axes they are given, and change none of matplotlib's settings.
+``from_evaluation``, ``from_predictions``, ``from_estimator`` or ``from_cv_results``, they hold the numbers that they
+draw. They draw on the axes they are given, and change none of matplotlib's settings.
 """
 
 from .consistency import ConsistencyDisplay

@@ -13,7 +13,7 @@ from .._checks.message import fail
 from .._types import FloatArray
 from ..errors import OptionError
 from ..judge.consistency import Consistency
-from .canvas import NEUTRAL, OVER, axes_on, ink, legend_above, percent
+from .display import NEUTRAL, OVER, axes_on, ink, legend_above, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,27 +1,176 @@
-"""What the displays share: three ways to make one, and a way to draw it."""
+"""What plots share: where they are drawn, their look and their scales, and three ways to make a display.
+
+Nothing here touches matplotlib's settings. The neutral colour is the one that the axes themselves use for text, so that
+dark styles stay readable. The other colours are those of Okabe and Ito, which colour-blind readers tell apart.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self, Unpack
-
-import numpy as np
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 from .._checks.columns import spelled
 from .._checks.message import fail, show
 from .._types import AnyArray, ArrayLike, Labels
-from ..errors import LabelError, OptionError, ShapeError
+from ..errors import MissingExtraError, OptionError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
+from ..html import numbers
+from ..html.markup import shortened
+from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import EvaluateOptions
-from .canvas import Look, axes_on, heading, next_look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["Display", "checked"]
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "Display",
+    "Look",
+    "NEUTRAL",
+    "OVER",
+    "UNDER",
+    "axes_on",
+    "blank_figure",
+    "checked",
+    "direction_label",
+    "heading",
+    "ink",
+    "legend_above",
+    "message",
+    "next_look",
+    "percent",
+]
+
+OVER, UNDER = "#D55E00", "#0072B2"  # vermillion, blue
+NEUTRAL = "#56B4E9"  # sky blue
+BEFORE, AFTER = "#CC79A7", "#009E73"  # reddish purple, bluish green
+# Of models that share axes: no two have the same colour, line and marker.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+_STYLES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+_MODEL = "model"
+
+_COLUMNS = 2  # of a legend
+_LONGEST = 28  # characters of a name
+_LINE = 1.45  # height of a line of a legend, in sizes of its letters
+
+
+def pyplot() -> Any:
+    """Return matplotlib's pyplot, or say what to install."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError(
+            'plots need matplotlib, which is not installed.\n\nHint: pip install "safecal[plot]"'
+        ) from error
+    return plt
+
+
+def axes_on(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes that were given, or those of a new figure of a size in inches."""
+    plt = pyplot()
+    if ax is None:
+        made: Axes = plt.subplots(figsize=size, layout="constrained")[1]
+        return made
+    if not callable(getattr(ax, "errorbar", None)):
+        hint = "`fig, ax = plt.subplots()` makes one; of several, pass one: `ax=axes[0, 0]`."
+        raise fail(OptionError, "ax", "must be a matplotlib Axes", got=f"a {type(ax).__name__}", hint=hint)
+    return ax
+
+
+def blank_figure(figure: Figure | SubFigure | None, size: tuple[float, float]) -> Figure | SubFigure:
+    """Return the figure that was given, which must be empty, or a new one."""
+    plt = pyplot()
+    if figure is None:
+        made: Figure = plt.figure(figsize=size, layout="constrained")
+        return made
+    if not callable(getattr(figure, "add_gridspec", None)):
+        hint = "`plt.figure()` makes one."
+        raise fail(OptionError, "figure", "must be a matplotlib Figure", got=f"a {type(figure).__name__}", hint=hint)
+    if figure.axes:
+        hint = "pass a new one, or call `figure.clear()` first."
+        raise fail(OptionError, "figure", "must be empty", got=f"a figure with {len(figure.axes)} axes", hint=hint)
+    if figure.get_layout_engine() is None and hasattr(figure, "set_layout_engine"):
+        figure.set_layout_engine("constrained")
+    return figure
+
+
+def ink(ax: Axes) -> Any:
+    """Return the colour in which the axes write."""
+    return ax.xaxis.label.get_color()
+
+
+class Look(NamedTuple):
+    """How one of several models is drawn, and what the legend calls it."""
+
+    name: str
+    colour: str
+    style: str
+    marker: str
+    first: bool
+
+    def line(self) -> dict[str, Any]:
+        """Return how its line is drawn; one of them carries the name."""
+        return {"color": self.colour, "ls": self.style, "lw": 1.7, "label": self.name, "gid": _MODEL}
+
+
+def next_look(ax: Axes, name: str) -> Look:
+    """Return the look of one more model on axes that may hold others."""
+    k = sum(line.get_gid() == _MODEL for line in ax.get_lines())
+    colour, style, marker = (palette[k % len(palette)] for palette in (_COLOURS, _STYLES, _MARKERS))
+    return Look(shortened(name, _LONGEST), colour, style, marker, k == 0)
+
+
+def legend_above(ax: Axes) -> None:
+    """Put the legend above the axes, where no data are."""
+    handles, labels = ax.get_legend_handles_labels()
+    if handles:
+        ax.legend(
+            handles,
+            labels,
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=_COLUMNS,
+            fontsize="small",
+            frameon=False,
+            borderaxespad=0.2,
+            borderpad=0.2,
+            columnspacing=1.2,
+            handlelength=1.6,
+        )
+
+
+def heading(ax: Axes, text: str) -> None:
+    """Write a heading above the legend."""
+    legend = ax.get_legend()
+    pad = 6.0
+    if legend is not None:
+        texts = legend.get_texts()
+        pad += math.ceil(len(texts) / _COLUMNS) * _LINE * max(float(label.get_fontsize()) for label in texts)
+    ax.set_title(text, loc="left", pad=pad, fontsize="medium", fontweight="bold", parse_math=False)
+
+
+def message(ax: Axes, text: str) -> None:
+    """Write a sentence in the middle of axes in which there is nothing to draw."""
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", wrap=True)
+
+
+def direction_label(name: str, below: str = "under-confident", above: str = "over-confident") -> str:
+    """Return the label of an axis on which the left is one thing and the right another."""
+    return f"← {below}     {name}     {above} →"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, as pages write it, with a plain space."""
+    return numbers.percent(share, " ")
 
 
 def checked(evaluation: Any, name: str = "evaluation") -> Evaluation:
@@ -196,31 +345,60 @@ class Display(ABC):
         y_prob, labels = estimated(estimator, X, pos_label)
         return cls.from_predictions(y, y_prob, clip=clip, ax=ax, name=name, **labels, **options)
 
+    @classmethod
+    @spelled(EvaluateOptions)
+    def from_cv_results(
+        cls,
+        cv_results: Mapping[str, Any],
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pos_label: Any = None,
+        clip: float | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **options: Unpack[EvaluateOptions],
+    ) -> Self:
+        """Evaluate a cross-validation of scikit-learn, and draw: every row by the model that was not fitted to it.
+
+        The held-out rows of all folds are drawn together. Where folds are repeated, the predictions for one row form a
+        cluster. Rows of a class that the model of their fold was not fitted to are left out, with a warning.
+
+        Parameters
+        ----------
+        cv_results : dict
+            What ``cross_validate(model, X, y, return_estimator=True, return_indices=True)`` returned.
+        X : array-like
+            The rows that were cross-validated.
+        y : array-like of shape (n,)
+            What happened.
+        pos_label : object, optional
+            The positive one of two classes; by default the last of ``classes_``.
+        clip : float, optional
+            Move probabilities into ``[clip, 1 - clip]``; off by default.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        name : str, optional
+            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
+        **options
+            The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on; columns
+            for the rows of ``X``.
+
+        Returns
+        -------
+        Display
+            The display, drawn.
+        """
+        found = Estimated.of_folds(cv_results, X, y).evaluate(pos_label, clip, options)
+        return cls.from_evaluation(found, ax=ax, name=name)
+
 
 def estimated(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[AnyArray, dict[str, Any]]:
     """Return the probabilities of an estimator, and the labels that they belong to."""
-    predict = getattr(estimator, "predict_proba", None)
-    hint = "pass its probabilities to `from_predictions`."
-    if not callable(predict):
-        got = f"a {type(estimator).__name__}"
-        raise fail(OptionError, "estimator", "must have a method `predict_proba`", got=got, hint=hint)
-    classes = getattr(estimator, "classes_", None)
-    if classes is None or np.ndim(classes) != 1:
-        got = "no `classes_`" if classes is None else "several outputs"
-        raise fail(OptionError, "estimator", "must be fitted, for one output with `classes_`", got=got, hint=hint)
-    names = np.asarray(classes).tolist()
-    y_prob = np.asarray(predict(X))
-    if y_prob.ndim != 2 or y_prob.shape[1] != len(names) or len(names) < 2:
-        got = f"shape {y_prob.shape} for {len(names)} of `classes_`"
-        raise fail(ShapeError, "estimator", "must predict a column for each of two or more classes", got=got, hint=hint)
+    y_prob, names = probabilities_of(estimator, X)
     if len(names) > 2:
         if pos_label is not None:
-            raise fail(
-                OptionError, "pos_label", "is for two classes", got=f"{len(names)} classes", hint="leave it out."
-            )
+            raise several_classes(len(names))
         return y_prob, {"labels": names}
-    positive = names[1] if pos_label is None else pos_label
-    if positive not in names:
-        got = f"{show(positive)}, and `classes_` {show(names)}"
-        raise fail(LabelError, "pos_label", "must be one of the classes of the estimator", got=got)
-    return y_prob[:, names.index(positive)], {"pos_label": positive}
+    column = positive_column(names, pos_label)
+    return y_prob[:, column], {"pos_label": names[column]}

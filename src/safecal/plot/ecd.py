@@ -16,8 +16,7 @@ from ..html.intervals import ecd_range
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
-from .canvas import OVER, UNDER, direction_label, ink, legend_above, percent
-from .display import Display
+from .display import OVER, UNDER, Display, direction_label, ink, legend_above, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

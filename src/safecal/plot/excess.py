@@ -11,8 +11,7 @@ from scipy import special
 
 from .._types import FloatArray
 from ..judge.evaluation import Evaluation
-from .canvas import OVER, UNDER, Look, direction_label, excess_axis, ink, legend_above, message, percent
-from .display import Display
+from .display import OVER, UNDER, Display, Look, direction_label, ink, legend_above, message, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +20,7 @@ __all__ = [
     "ContributionDisplay",
     "ExcessDisplay",
     "draw_shares",
+    "excess_axis",
     "excess_range",
     "least_share",
     "share_axis",
@@ -295,3 +295,23 @@ class ContributionDisplay(Display):
         ax.set_xlabel("rows, the most surprising first (%)")
         ax.set_ylabel("their part of ECD (nat)")
         legend_above(ax)
+
+
+def excess_axis(ax: Axes, low: float, high: float) -> None:
+    """Set the limits of an x axis in nats; beyond 1 nat it is logarithmic where the values reach far."""
+    pad = 0.05 * (high - low) or 0.1
+    if high <= 20.0:
+        ax.set_xlim(low - pad, high + pad)
+        return
+    ax.set_xscale("asinh", linear_width=1.0)
+    ax.set_xlim(min(1.15 * low, low - 0.1), max(1.15 * high, high + 0.1))
+    reach = max(-low, high)
+    steps = (1.0, 2.0, 5.0) if reach < 200.0 else (1.0,)
+    sizes = [0.5] + [m * 10.0**d for d in range(math.ceil(math.log10(reach)) + 1) for m in steps]
+    if low > -0.5 and reach < 200.0:
+        sizes = [size for size in sizes if size != 0.5]
+    ticks = [0.0, *sizes, *(-size for size in sizes)]
+    left, right = ax.get_xlim()
+    shown = sorted(tick for tick in ticks if left <= tick <= right)
+    ax.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    ax.minorticks_off()

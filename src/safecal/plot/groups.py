@@ -22,8 +22,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..judge.groups import judge_groups
 from ..options import EvaluateOptions
-from .canvas import direction_label, heading, ink, legend_above
-from .display import Display, checked, estimated
+from .display import Display, checked, direction_label, estimated, heading, ink, legend_above
 from .ecd import BEYOND, draw_intervals, draw_zero, name_rows, note, states
 
 if TYPE_CHECKING:

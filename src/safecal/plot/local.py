@@ -11,8 +11,7 @@ from .._checks.columns import positive
 from ..html.course import BEYOND, OTHER, SUSPECTED, Course, Step
 from ..inference.local import Local
 from ..judge.evaluation import Evaluation
-from .canvas import OVER, Look, ink, legend_above, message
-from .display import Display
+from .display import OVER, Display, Look, ink, legend_above, message
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

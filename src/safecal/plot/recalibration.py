@@ -11,24 +11,22 @@ from ..errors import OptionError
 from ..html.intervals import ecd_range, factor_range
 from ..html.reliability import ReliabilityPoints, has_reliability
 from ..judge.evaluation import Evaluation
-from .canvas import (
+from .display import (
     AFTER,
     BEFORE,
     OVER,
     blank_figure,
+    checked,
     direction_label,
-    excess_axis,
     ink,
     legend_above,
     message,
     percent,
-    temperature_axis,
 )
-from .display import checked
 from .ecd import arrow_out, draw_intervals, draw_zero, name_rows, note
-from .excess import draw_shares, excess_range, least_share, share_axis, spread_of
+from .excess import draw_shares, excess_axis, excess_range, least_share, share_axis, spread_of
 from .reliability import draw_sides
-from .temperature import draw_limits
+from .temperature import draw_limits, temperature_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

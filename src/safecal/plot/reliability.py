@@ -15,8 +15,7 @@ from ..errors import OptionError, UnavailableError
 from ..html.numbers import short
 from ..html.reliability import OVER_SIDE, ReliabilityPoints, has_reliability
 from ..judge.evaluation import Evaluation
-from .canvas import OVER, UNDER, Look, ink, legend_above, percent
-from .display import Display
+from .display import OVER, UNDER, Display, Look, ink, legend_above, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

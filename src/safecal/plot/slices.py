@@ -12,8 +12,7 @@ from ..html.intervals import ecd_range
 from ..html.markup import shortened
 from ..judge.evaluation import Evaluation
 from ..slices.results import Slices
-from .canvas import direction_label, heading, ink, legend_above, message
-from .display import Display
+from .display import Display, direction_label, heading, ink, legend_above, message
 from .ecd import draw_intervals, draw_zero, name_rows
 
 if TYPE_CHECKING:

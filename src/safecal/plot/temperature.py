@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from .._types import FloatArray
-from ..html.temperature import TemperatureCurve
+from ..html.intervals import TemperatureCurve
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
-from .canvas import NEUTRAL, OVER, Look, direction_label, ink, legend_above, message, percent, temperature_axis
-from .display import Display
+from .display import (
+    NEUTRAL,
+    OVER,
+    Display,
+    Look,
+    direction_label,
+    ink,
+    legend_above,
+    message,
+    percent,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TemperatureDisplay", "draw_limits"]
+__all__ = ["TemperatureDisplay", "draw_limits", "temperature_axis"]
 
 
 @final
@@ -152,3 +161,25 @@ def draw_limits(ax: Axes, max_temperature: float) -> None:
     ax.axvline(1.0, color=ink(ax), lw=1.0, zorder=1, label="calibrated, 1")
     if math.isfinite(max_temperature):
         ax.axvline(max_temperature, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {max_temperature:g}")
+
+
+def temperature_axis(ax: Axes, left: float, right: float) -> None:
+    """Make the x axis logarithmic, with plain numbers at its ticks."""
+    ax.set_xscale("log")
+    ax.set_xlim(left, right)
+    ticks = _ticks(left, right)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+
+
+def _ticks(left: float, right: float) -> list[float]:
+    if right / left < 6.0:  # so short that equal steps read better
+        for step in (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0):
+            found = [round(k * step, 10) for k in range(math.ceil(left / step), math.floor(right / step) + 1)]
+            if len(found) <= 8 and (len(found) >= 3 or step >= 1.0):
+                return found
+    decades = range(math.floor(math.log10(left)), math.ceil(math.log10(right)) + 1)
+    series = (1.0, 2.0, 5.0) if right / left < 300.0 else (1.0,)
+    every = max(math.ceil(len(decades) / 8), 1)
+    found = [float(f"{m * 10.0**d:.3g}") for d in decades if d % every == 0 for m in series]
+    return [tick for tick in found if left <= tick <= right]

@@ -7,13 +7,11 @@ from datetime import datetime
 
 from ..files import write_atomically
 from ..html.frame import file_of, pairs_table, region, section
-from ..html.markup import Markup, element, together
+from ..html.markup import Markup, Scale, element, label, line, picture, shape, sized, tick_text, together
 from ..html.numbers import ends, in_utc, p_value, percent, rows, shown
-from ..html.svg import Scale, label, line, picture, shape, sized, tick_text
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
-from . import details
-from .page import Context, header_of
+from .page import Context, header_of, versions
 
 __all__ = ["comparison_html", "write_comparison"]
 
@@ -134,7 +132,7 @@ def _made(comparison: Comparison, context: Context) -> Markup:
     methods = dict.fromkeys(d.interval.method for _, d in _known(comparison))
     pairs = [("interval", "; ".join(methods))]
     pairs += [] if context.source is None else [("source", context.source)]
-    pairs += [("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *details.versions()]
+    pairs += [("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
     again = None
     if context.command is not None:
         again = region(element("pre", element("code", context.command)), "The command")

@@ -1,26 +1,52 @@
 """The report: one file that holds everything, and reads from top to bottom."""
 
+import json
 import math
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import final
+from importlib import metadata
+from typing import Any, final
 
+from .._sums.bins import Bins
 from .._sums.table import Table
+from .._versions import version
 from ..html.findings import Findings
 from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
-from ..html.intervals import forest
-from ..html.markup import Markup, element, join, sentence, together, with_code
+from ..html.intervals import TemperatureCurve, forest, temperature_picture
+from ..html.markup import Markup, element, join, sentence, shortened, together, with_code
 from ..html.numbers import grouped, percent, plain, rows
 from ..html.reliability import reliability_diagram
-from ..html.temperature import TemperatureCurve, temperature_picture
 from ..judge.evaluation import Evaluation
-from . import details, words
-from .numbers import after_section, cards, number_rows
+from ..options import Limits
+from . import words
 from .steps import next_steps
-from .tables import FOR_READING, merged_bins, tables_section, where_section
+from .tables import (
+    FOR_READING,
+    after_section,
+    cards,
+    merged_bins,
+    number_rows,
+    tables_section,
+    test_name,
+    where_section,
+)
+from .words import CLASSIFIERS
 
-__all__ = ["LARGEST", "Context", "header_of", "page", "pictures_section"]
+__all__ = [
+    "Context",
+    "GLOSSARY",
+    "LARGEST",
+    "embedded",
+    "glossary",
+    "header_of",
+    "page",
+    "parameters",
+    "pictures_section",
+    "snippet",
+    "versions",
+]
 
 LARGEST = 200_000  # bytes; beyond it, the document of the evaluation is left out
 _MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least
@@ -51,7 +77,7 @@ def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> 
     ]
     start = join(body)
     if len(findings.in_bins) + len(findings.in_groups) <= _MOST_KEYS:
-        whole = _page(findings, context, start, details.embedded(evaluation.to_dict()))
+        whole = _page(findings, context, start, embedded(evaluation.to_dict()))
         if len(whole.encode()) <= LARGEST:
             return whole
     return _page(findings, context, start, None)
@@ -64,7 +90,7 @@ def _page(findings: Findings, context: Context, start: Markup, document: Markup 
         f"{decision}: {context.title}",
         decision.lower(),
         header_of(_facts(findings.evaluation), context),
-        [start, made, section("glossary", "The words", details.glossary())],
+        [start, made, section("glossary", "The words", glossary())],
         made=context.created,
         holds="results only",
         skip="Skip to the verdict",
@@ -201,11 +227,11 @@ def _details(evaluation: Evaluation, context: Context, *, with_document: bool) -
     """Return parameters, versions, and how to make this again."""
     source, command = context.source, context.command
     known = [("source", source)] if source is not None else []
-    made = [*known, ("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *details.versions()]
+    made = [*known, ("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
     again: list[Markup] = []
     if command is not None:
         again += [element("h3", "On the command line"), _code(command, "The command")]
-    again += [element("h3", "In Python"), _code(details.snippet(evaluation), "The Python code")]
+    again += [element("h3", "In Python"), _code(snippet(evaluation), "The Python code")]
     if with_document:
         said = "This file holds the whole evaluation as a JSON document, with the sums behind every number: "
         note = join([said, element("code", "safecal.Evaluation.from_dict"), " reads it."])
@@ -213,7 +239,7 @@ def _details(evaluation: Evaluation, context: Context, *, with_document: bool) -
         note = join(["The JSON document of the evaluation is left out here: the file would exceed 200 kB."])
     tables = element(
         "div",
-        pairs_table(details.parameters(evaluation), "Parameters and methods"),
+        pairs_table(parameters(evaluation), "Parameters and methods"),
         pairs_table(made, "Origin and versions"),
         class_="columns",
     )
@@ -222,3 +248,116 @@ def _details(evaluation: Evaluation, context: Context, *, with_document: bool) -
 
 def _code(text: str, name: str) -> Markup:
     return region(element("pre", element("code", text)), name)
+
+
+Pairs = Sequence[tuple[str, str]]
+
+GLOSSARY = (
+    ("nat", "the unit of surprise, with natural logarithms; 1 nat is 1.44 bits"),
+    ("surprisal", "how surprised the model was: minus the logarithm of the probability it gave to what happened"),
+    ("entropy", "how surprised it said it would be, on average"),
+    ("excess", "surprisal minus entropy, for one row"),
+    ("ECD", "entropic calibration difference: the mean excess; above 0 over-confident, below 0 under-confident"),
+    (
+        "temperature",
+        "the power 1/T that makes the predictions fit best; above 1 over-confident, below 1 under-confident",
+    ),
+    ("mistake", "an outcome other than the likeliest; announced by what the model left to the others"),
+    ("range", "a part of the predictions in their order: halves to sixteenths of the rows"),
+    ("suspected", "beyond the limit by its estimate, but not by its bound: more rows would tell"),
+    ("dimension", "two nats of spread of the surprise, at least one; for states their dimension, for two classes 1"),
+    ("over-confident", "more surprised than announced; unsafe, because people rely on announced certainty"),
+    ("under-confident", "less surprised than announced; cautious"),
+    ("impossible", "an outcome happened to which the model had given probability 0: an infinite surprise"),
+    ("NLL", "negative log-likelihood: the mean surprisal; a proper score, smaller is better"),
+    (
+        "ECE",
+        "expected calibration error: the mean distance between predicted and observed, over bins; of the positive "
+        "class, or of the confidence in the most likely class",
+    ),
+    ("ECE by chance", "the ECE that a calibrated model has with so many rows, because shares vary"),
+    ("ESCE", "expected signed calibration error: as ECE with signs, so that opposite bins cancel"),
+    ("Brier", "the mean squared distance between probabilities and outcome; a proper score, smaller is better"),
+    ("p-value", "the probability, if the model is calibrated, of a surprise at least as extreme as the one seen"),
+    ("interval", "at 95 %, a range that misses the truth in 1 of 20 data sets like this one"),
+)
+
+
+def versions() -> Pairs:
+    """Return the versions that matter."""
+    libraries = [(name, metadata.version(name)) for name in ("numpy", "scipy")]
+    return [("safecal", version()), ("Python", platform.python_version()), *libraries]
+
+
+def parameters(evaluation: Evaluation) -> Pairs:
+    """Return what was asked, and by which methods it was answered."""
+    e = evaluation
+    limits, many = e.limits, e.verdict.dimensions
+    found = [("family", e.family), ("rows", grouped(e.n))]
+    if e.dimension > 1:
+        found.append(("dimension", str(e.dimension)))
+    unit = "nat" if many == 1.0 else f"nat a dimension, {plain(e.verdict.allowed)} nat for {plain(many)}"
+    found += [
+        ("threshold", f"{plain(limits.threshold)} {unit}"),
+        ("max_temperature", plain(limits.max_temperature)),
+        ("max_ratio", f"{plain(limits.max_ratio)} times as many mistakes as announced"),
+        ("local_threshold", f"{plain(limits.local_threshold)} nat{'' if many == 1.0 else ' a dimension'}, in a range"),
+        ("min_share", f"{percent(limits.min_share)} of the rows, in a range"),
+        ("level", percent(limits.level)),
+        ("rule", limits.rule),
+        ("bins", "none" if e.bins is None else f"{len(e.bins)} on {e.bins.name}"),
+        ("groups", "none" if e.groups is None else f"{grouped(len(e.groups))}, by {shortened(e.groups.name, 60)}"),
+        ("test", test_name(e.test.method)),
+        ("interval of ECD", e.interval.method),
+        ("temperature", e.temperature.method),
+    ]
+    return found
+
+
+def snippet(evaluation: Evaluation) -> str:
+    """Return Python that makes the same evaluation from the data."""
+    e = evaluation
+    options = _bin_options(e.bins, e.family)
+    options += ["by=groups"] if e.groups is not None else []
+    options += ["cluster=clusters"] if e.test.method == "cluster" else []
+    options += ["sample_weight=weights"] if e.summary.weight != e.n else []
+    always = ("threshold", "max_temperature", "level")
+    changed = [n for n in e.limits.__slots__ if n in always or getattr(e.limits, n) != getattr(Limits(), n)]
+    options += [f"{name}={getattr(e.limits, name)!r}" for name in changed]
+    calls = {
+        "bernoulli": "safecal.evaluate(\n    y_true,\n    y_prob,{})",
+        "categorical": "safecal.evaluate(\n    y_true,\n    y_prob,{})",
+        "gaussian": "safecal.gaussian(x_true, mean, cov=cov).evaluate({})",
+        "density": "safecal.density(x_true, dist).evaluate({})",
+    }
+    call = calls.get(e.family, "predictions.evaluate({})").format(
+        "".join(f"\n    {option}," for option in options) + "\n"
+    )
+    return f"import safecal\n\nresult = {call}\nprint(result.verdict)\n"
+
+
+def _bin_options(table: Table | None, family: str) -> list[str]:
+    classifier = family in CLASSIFIERS
+    if table is None or table.bins is None:
+        return ["bins=None"] if classifier else []
+    edges = table.bins.edges
+    if edges == Bins.uniform(len(edges) - 1).edges:
+        made = str(len(edges) - 1)
+    else:
+        made = f"safecal.Bins.from_edges({list(edges)!r})" if len(edges) <= 12 else "bins"
+    default = {"bernoulli": "probability", "categorical": "confidence"}.get(family)
+    return [f"bins={made}"] + ([] if table.name == default else [f"bin_on={table.name!r}"])
+
+
+def glossary() -> Markup:
+    """Return the words that the report uses."""
+    items = (element("div", element("dt", word), element("dd", together(said))) for word, said in GLOSSARY)
+    return element("dl", *items, class_="glossary")
+
+
+def embedded(document: Any) -> Markup:
+    """Return a JSON document as a block that no browser runs and nothing in it can close."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return element("script", Markup(text), type="application/json", id="evaluation")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._sums.node_table import NodeTable
+from .._sums.nodes import NodeTable
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray

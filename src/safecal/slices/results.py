@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, final
 
 from .. import documents
 from .._steady import steadied
-from .._sums.tabular import arrow_stream, frame_of
+from .._sums.table_views import arrow_stream, frame_of
 from ..inference.results import Interval
 from .conditions import Condition, written
 from .reach import Reach

@@ -1,12 +1,31 @@
-"""What is remembered of a watched model, batch by batch."""
+"""What is remembered of a watched model, batch by batch, and what must be known of a batch so that it counts once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Any, Self, final
 
-from .._sums.summary import Summary
+from .._sums.summary import Summary, as_sums
+from ..errors import OptionError
+from ..inference.results import Interval
+from ..inference.sum_bounds import intervals_from_sums
 from ..monitor import Alarm, Monitor
 
-__all__ = ["History", "Point", "Raised"]
+__all__ = [
+    "LEVEL",
+    "MOST",
+    "Slot",
+    "alarm_numbers",
+    "slots",
+    "Aside",
+    "History",
+    "Known",
+    "Point",
+    "Raised",
+    "Taken",
+    "WHOLE",
+    "check_settings",
+    "written",
+]
 
 
 @final
@@ -86,3 +105,161 @@ class History:
     points: tuple[Point, ...] = ()
     alarms: tuple[Raised, ...] = ()
     quarantined: int = 0
+
+
+MOST = 90  # windows in a picture; neighbours are added up where there are more
+LEVEL = 0.95
+WHOLE = "all of it"  # the place of a batch that was set aside whole
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Something that could not be counted.
+
+    Attributes
+    ----------
+    batch : str
+        The batch it belongs to.
+    digest : str
+        SHA-256 of the content of that batch.
+    place : str
+        Where: a row, or "all of it".
+    reason : str
+        Why.
+    """
+
+    batch: str
+    digest: str
+    place: str
+    reason: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a batch that was counted: the SHA-256 of its content, and how its file looked."""
+
+    digest: str
+    stamp: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A batch, ready to be kept: all of it in one transaction.
+
+    Attributes
+    ----------
+    batch, digest, stamp : str
+        Its id, the SHA-256 of its content, and how its file looked (empty where there is none).
+    monitor : Monitor
+        The state after it.
+    settings : mapping
+        The settings after it: columns that were found by name are then known.
+    points : tuple of Point
+        One for each window that the batch has rows of.
+    alarms : tuple of Raised
+        That it raised.
+    asides : tuple of Aside
+        Rows of it that were not counted.
+    """
+
+    batch: str
+    digest: str
+    stamp: str
+    monitor: Monitor
+    settings: Mapping[str, Any]
+    points: tuple[Point, ...]
+    alarms: tuple[Raised, ...] = ()
+    asides: tuple[Aside, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One window, or neighbours added up: their names, their sums, and the interval of ECD."""
+
+    names: tuple[str, ...]
+    summary: Summary
+    ecd: Interval
+
+    @property
+    def name(self) -> str:
+        """The first and the last of its names."""
+        return self.names[0] if len(self.names) == 1 else f"{self.names[0]} … {self.names[-1]}"
+
+
+def slots(history: History, most: int = MOST) -> tuple[list[Slot], str]:
+    """Return the windows in their order, or the batches where there are no windows, and which of the two they are."""
+    if any(point.window is not None for point in history.points) or not history.points:
+        what = "window"
+        kept = [(name, summary) for name, (summary, _) in history.monitor.windows(LEVEL).items()]
+    else:
+        what = "batch"
+        kept = [(point.batch, point.summary) for point in history.points]
+    kept = [(name, summary) for name, summary in kept if summary.n]
+    step = max(-(-len(kept) // most), 1)
+    parts = [kept[k : k + step] for k in range(0, len(kept), step)]
+    summaries = [sum((s for _, s in part), Summary()) for part in parts]
+    intervals = intervals_from_sums(as_sums(summaries), LEVEL)
+    names = (tuple(name for name, _ in part) for part in parts)
+    return [Slot(*slot) for slot in zip(names, summaries, intervals, strict=True)], what
+
+
+def alarm_numbers(history: History) -> list[str]:
+    """Return what the table and the pictures call each alarm."""
+    return [str(k + 1) for k in range(len(history.alarms))]
+
+
+def check_settings(stored: Mapping[str, Any], asked: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the settings to go on with; refuse what would mean another test than the one that was begun.
+
+    Parameters
+    ----------
+    stored : mapping
+        What the store was begun with.
+    asked : mapping
+        What is asked for now. A value of None asks for nothing.
+    name : str
+        Of the store, for the message.
+
+    Returns
+    -------
+    dict
+        The stored settings.
+
+    Examples
+    --------
+    >>> from safecal.watch.history import check_settings
+    >>> check_settings({"alpha": 0.05, "y": "label"}, {"alpha": 0.05, "y": None}, "watch.sqlite")
+    {'alpha': 0.05, 'y': 'label'}
+    """
+    for key, value in asked.items():
+        if value is not None and stored.get(key) != value:
+            option = "--" + key.replace("_", "-")
+            raise OptionError(
+                f"{name} was begun with {_shown(option, stored.get(key))}; got {_shown(option, value)}.\n\n"
+                "Hint: evidence counts under the settings it was begun with. Give those, or another `--store`."
+            )
+    return dict(stored)
+
+
+def _shown(option: str, value: Any) -> str:
+    if value is None or value == [] or value is False:
+        return f"no `{option}`"
+    if isinstance(value, list):
+        return "`" + " ".join(f"{option} {x}" for x in value) + "`"
+    return f"`{option}`" if value is True else f"`{option} {value}`"
+
+
+def written(text: str) -> str:
+    """Return text as every store can hold it: what is no Unicode, and the zero character, are spelled out.
+
+    Examples
+    --------
+    >>> from safecal.watch.history import written
+    >>> written("a" + chr(0) + chr(0xDCFF))
+    'a\\\\x00\\\\udcff'
+    """
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -15,7 +15,7 @@ from ..errors import SafecalError
 from .history import Raised
 from .store import Store
 
-__all__ = ["Notifier", "channels"]
+__all__ = ["Notifier"]
 
 _ROUND = 100  # alarms that a delivery takes along at most
 _LOOK = 0.1  # seconds between two looks at a delivery
@@ -146,15 +146,3 @@ class Notifier:
             alarms = "1 alarm was" if left == 1 else f"{left} alarms were"
             self.tell(f"{alarms} not delivered by {name}; the next run tries again.")
         return left
-
-
-def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Raised], None]]:
-    """Return the channels that were asked for."""
-    from . import notify
-
-    found: dict[str, Callable[[Raised], None]] = {}
-    if command is not None:
-        found["command"] = lambda raised: notify.run_command(command, raised, timeout=60.0)
-    if webhook is not None:
-        found["webhook"] = lambda raised: notify.post(webhook, raised, attempts=3, timeout=10.0)
-    return found

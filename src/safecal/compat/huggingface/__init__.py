@@ -5,6 +5,6 @@ goes on where it stopped. Code that comes with a model is never run.
 """
 
 from .classifier import ClassifierRun, run_classifier
-from .hub import UnreachableError
+from .data import UnreachableError
 
 __all__ = ["ClassifierRun", "UnreachableError", "run_classifier"]

@@ -20,8 +20,7 @@ from ...judge.front_door import evaluate_predictions
 from ...options import EvaluateOptions
 from .cache import LogitCache
 from .data import Rows, open_rows
-from .forward import PretrainedModel
-from .labels import log_odds, read_outcomes
+from .model import PretrainedModel, log_odds, read_outcomes
 
 __all__ = ["ClassifierRun", "RunOptions", "run_classifier"]
 

@@ -13,7 +13,6 @@ except ImportError as error:
         'this module plugs into Stone Soup, which is not installed.\n\nHint: pip install "safecal[stonesoup]"'
     ) from error
 
-from .metric import ECDMetric
-from .studies import innovations, monte_carlo
+from .metric import ECDMetric, innovations, monte_carlo
 
 __all__ = ["ECDMetric", "innovations", "monte_carlo"]

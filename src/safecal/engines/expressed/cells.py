@@ -12,10 +12,11 @@ import numpy as np
 
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import COARSE_SPREADS, HAIR, LOWEST, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
+from ..._optional import narwhals
 from ..._sums.bins import Bins
 from ..._sums.histogram import CELLS
 from ..._types import AnyArray
-from ..libraries import narwhals
+from .formulas import as_number
 
 __all__ = ["MOMENTS", "TOLD", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "coarse_odds", "coarse_spread",
            "histogram_cell", "odds_cell", "outside", "spread_cell", "told_by_key", "weighted_cell",
@@ -180,7 +181,7 @@ def told_by_key(table: dict[str, AnyArray], weighted: bool) -> dict[str, AnyArra
 def odds_cell(frame: Any) -> tuple[Any, int]:
     """Add ``cell`` and its ``MOMENTS`` as `Cells` has them, and return how many cells there are."""
     nw = narwhals()
-    frame = _odds(frame, 16, _HAIR).with_columns(inside=_number(~nw.col("certain")))
+    frame = _odds(frame, 16, _HAIR).with_columns(inside=as_number(~nw.col("certain")))
     frame = frame.with_columns(cell=_sides(nw.col("cell")), d1=nw.col("inside") * (nw.col("odds") - nw.col("middle")))
     d = nw.when(nw.col("last")).then(nw.lit(0.0)).otherwise(nw.col("d1"))
     return frame.with_columns(d2=d * d, d3=d * d * d), 4 * ODDS_CELLS
@@ -193,7 +194,7 @@ def weighted_cell(frame: Any) -> tuple[Any, int]:
     frame = _odds(frame, 8)
     frame = frame.with_columns(
         dl=nw.col("odds") - nw.col("corner"),
-        inside=_number(~nw.col("certain") & heavy),
+        inside=as_number(~nw.col("certain") & heavy),
         heavy=nw.when(heavy).then(nw.col("weight")).otherwise(nw.lit(1.0)),
     )
     frame = _place(frame, "heavy", 4)
@@ -221,8 +222,3 @@ def coarse_odds(frame: Any, weighted: bool) -> Any:
     frame = frame.with_columns(coarse=number)
     place = nw.when(nw.col("likely")).then(size + nw.col("coarse")).otherwise(size - 1.0 - nw.col("coarse"))
     return frame.with_columns(coarse=place.cast(nw.Int64))
-
-
-def _number(condition: Any) -> Any:
-    nw = narwhals()
-    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

@@ -16,39 +16,44 @@ from ..._checks.columns import cluster_codes, group_codes
 from ..._checks.message import fail
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import SPREADS
-from ..._sums import cell_pairs
-from ..._sums.axes import Axes
+from ..._optional import narwhals
+from ..._sums import cluster_pairs
 from ..._sums.bins import Bins, bin_count
-from ..._sums.cell_pairs import CellPairs
+from ..._sums.by_key import added_up, completed
+from ..._sums.causes import Axes
 from ..._sums.cells import Cells, WeightedCells
-from ..._sums.clustering import MAX_PAIRS, refuse_many
-from ..._sums.clusters import Clusters
-from ..._sums.dependence import added_by
+from ..._sums.cluster_pairs import MAX_PAIRS, CellPairs, Pairs, refuse_many
+from ..._sums.clusters import Clusters, added_by
 from ..._sums.histogram import CELLS, Histogram
-from ..._sums.node_table import NodeTable
+from ..._sums.nodes import NodeTable, Spectrum
 from ..._sums.ordered import Ordered
-from ..._sums.pairs import Pairs
-from ..._sums.plan import Plan
-from ..._sums.summary import added_up, completed
+from ..._sums.splits import Plan
 from ..._sums.table import Table, bin_keys
-from ..._sums.tally import Spectrum, Tally
+from ..._sums.tally import Tally
 from ..._types import AnyArray, BinOn, FloatArray, Strategy
 from ...errors import BinsError, EmptyError
 from ...families.bernoulli import bernoulli
 from ...families.gaussian import gaussian
 from ...families.predictions import Predictions
-from ...inputs.column import keys as keys_of
 from ...inputs.columns import Columns
+from ...inputs.values import keys as keys_of
 from ...judge.evaluation import Evaluation
-from ...judge.limits import Limits
-from ..libraries import narwhals
-from ..quantiles import CELLS as FINE
-from ..quantiles import Grid
+from ...options import Limits
+from ..batches import GRID_CELLS, Grid
 from . import cells
-from .dependence import cluster_columns, pair_columns
-from .formulas import binary_rows, gaussian_rows, information
-from .nodes import node_query, node_sums_of
-from .queries import arrays, collected, limited, sums_by
+from .formulas import (
+    arrays,
+    binary_rows,
+    cluster_columns,
+    collected,
+    gaussian_rows,
+    information,
+    limited,
+    node_query,
+    node_sums_of,
+    pair_columns,
+    sums_by,
+)
 from .validity import Flagged, flag
 
 __all__ = ["Expressed", "express"]
@@ -173,11 +178,11 @@ class Expressed:
             low, high = float(ends["low"][0]), float(ends["high"][0])
             if low == high:
                 return Bins((low, high)), on
-        place = (value - low) * (FINE / (high - low))
+        place = (value - low) * (GRID_CELLS / (high - low))
         inside = nw.when(place < 0.0).then(nw.lit(0.0)).otherwise(place)
-        inside = nw.when(place > FINE - 1.0).then(nw.lit(FINE - 1.0)).otherwise(inside)
+        inside = nw.when(place > GRID_CELLS - 1.0).then(nw.lit(GRID_CELLS - 1.0)).otherwise(inside)
         counted = collected(sums_by(self.rows.with_columns(place=inside.floor().cast(nw.Float64)), ["place"], []))
-        counts = np.zeros(FINE, dtype=np.int64)
+        counts = np.zeros(GRID_CELLS, dtype=np.int64)
         np.add.at(counts, counted["place"].astype(np.intp), counted["n"].astype(np.int64))
         return Grid(on, low, high, counts).bins(bins)
 
@@ -266,7 +271,7 @@ class Expressed:
             return None
         rows, wanted = pair_columns(self.rows, self.weighted, self.classes)
         rows = cells.coarse_odds(rows, self.weighted) if self.classes else cells.coarse_spread(rows)
-        query = sums_by(rows, ["cluster", "coarse"], wanted).head(cell_pairs.MAX_CELL_PAIRS + 1)
+        query = sums_by(rows, ["cluster", "coarse"], wanted).head(cluster_pairs.MAX_CELL_PAIRS + 1)
         found = query.collect("pyarrow").to_native()
         clusters, cluster = cluster_codes(_keys(found, "cluster"), found.num_rows, self.example.outcome)
         used, key = np.unique(found.column("coarse").to_numpy().astype(np.intp), return_inverse=True)

@@ -16,11 +16,12 @@ from ..._checks.columns import cluster_codes, weights
 from ..._checks.labels import binary_outcomes
 from ..._checks.message import fail, phrase
 from ..._checks.states import spread_column, state_columns
+from ..._optional import narwhals
 from ..._types import AnyArray
 from ...errors import DtypeError, InputError, MissingValueError
-from ...inputs.column import not_numbers
 from ...inputs.columns import Columns
-from ..libraries import narwhals
+from ...inputs.values import not_numbers
+from .formulas import as_number
 
 __all__ = ["Flagged", "flag"]
 
@@ -56,7 +57,7 @@ class Flagged:
         broken = nw.col(self.rules[0].name)
         for rule in self.rules[1:]:
             broken = broken | nw.col(rule.name)
-        frame = self.frame.with_columns(bad=_number(broken))
+        frame = self.frame.with_columns(bad=as_number(broken))
         broken = nw.col("bad") == 1.0
         return frame.with_columns(
             **{name: nw.when(broken).then(nw.lit(fill)).otherwise(nw.col(name)) for name, fill in self.fills.items()}
@@ -73,10 +74,10 @@ class Flagged:
     def refuse(self, n: int) -> None:
         """Raise for the first rule that one of ``n`` rows breaks."""
         nw = narwhals()
-        columns: dict[str, Any] = {"missing": _number(self._missing)}
+        columns: dict[str, Any] = {"missing": as_number(self._missing)}
         for rule in self.rules:
             broken = nw.col(rule.name)
-            columns[rule.name] = _number(broken)
+            columns[rule.name] = as_number(broken)
             if rule.broken is not None:
                 columns |= {f"{rule.name}_{end}": nw.when(broken).then(nw.col(rule.column)) for end in ("min", "max")}
         wanted = [getattr(nw.col(name), name[-3:] if name[-4:] in ("_min", "_max") else "sum")() for name in columns]
@@ -97,11 +98,6 @@ class Flagged:
                 raise _counted(rule.check, np.array(ends), (count, n))
         if self.naming is not None:
             raise self.naming
-
-
-def _number(condition: Any) -> Any:
-    nw = narwhals()
-    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
 
 def _counted(check: Callable[[AnyArray], Any], values: AnyArray, count: tuple[int, int] | None) -> InputError:
@@ -184,17 +180,17 @@ def _outcome(kind: Any, columns: Columns) -> tuple[Any, Any, bool]:
         return column, outcome, True
     if kind == nw.Boolean:
         truth = True if label is None else bool(label)
-        return column, _number(outcome if truth else ~outcome), label is None
+        return column, as_number(outcome if truth else ~outcome), label is None
     if kind.is_numeric():
         column = column.cast(nw.Float64)
         same = outcome == (float(label) if isinstance(label, int | float | np.number) else np.inf)
-        return nw.when(column.is_nan()).then(None).otherwise(column), _number(same), False
+        return nw.when(column.is_nan()).then(None).otherwise(column), as_number(same), False
     if kind in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)
     elif kind != nw.String:
         rule = f"must be numbers, text, or true and false in column {columns.y_true!r}"
         raise fail(DtypeError, "y_true", rule, got=f"type {kind}", hint="is it the right column?")
-    return column, _number(outcome == (label if isinstance(label, str) else "")), False
+    return column, as_number(outcome == (label if isinstance(label, str) else "")), False
 
 
 def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail, show
-from ..._sums.summary import Summary, completed, summaries
+from ..._sums.by_key import completed, summaries
+from ..._sums.summary import Summary
 from ...errors import DtypeError, EmptyError, InputError, LabelError, MissingValueError, RangeError, ShapeError
-from .rows import IGNORED, formulas, scored_columns
-from .tensors import RowScores, load_torch, widened
+from .tensors import IGNORED, RowScores, formulas, load_torch, scored_columns, widened
 
 __all__ = ["differentiable_row_scores", "ecd", "nll", "row_scores", "summary"]
 

@@ -1,0 +1,117 @@
+"""Documents of a Tally: what they hold, how they are read, and whether their parts are of the same rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import documents
+from .causes import Axes, ClassSums
+from .cells import Cells, WeightedCells
+from .clusters import Clusters
+from .histogram import Histogram
+from .nodes import Nodes, NodeTable, Spectrum
+from .ordered import Ordered
+from .summary import Summary, adds_up
+from .table import Table
+
+if TYPE_CHECKING:
+    from .tally import Tally
+
+__all__ = ["FIELDS", "LATER", "PARTS", "PLAIN", "unfitting"]
+_SPECTRA: dict[str, type[Cells] | type[WeightedCells] | type[Nodes]] = {
+    "safecal.cells": Cells,
+    "safecal.weighted_cells": WeightedCells,
+    "safecal.nodes": Nodes,
+}
+
+
+def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
+    """Find parts that are not of the same rows, and say what they must be."""
+    s, n = tally.summary, tally.n
+    if not tally.weighted and s.weight != n:
+        yield "summary", f"must have the `weight` {n}, as many as it has rows, where rows have no weights"
+    if tally.n_certain > n:
+        yield "n_certain", f"must not exceed the {n} rows"
+    tables = {"bins": tally.bins, "groups": tally.groups, "ordered": tally.ordered}
+    for name, table in tables.items():
+        wrong = None if table is None else adds_up(table.sums, s)
+        if wrong is not None:
+            yield name, f"must add up to `summary`; `{wrong}` does not"
+    for name, table in (("bins", tally.bins), ("groups", tally.groups)):
+        if table is not None and (table.bins is None) != (name == "groups"):
+            yield name, f"must {'have bins' if name == 'bins' else 'have no bins'}"
+    yield from _unfitting_spectrum(tally)
+    if tally.clusters is not None and not _near(tally.clusters.column("n").sum(), n):
+        yield "clusters", f"must have {n} rows in all"
+    if tally.clusters is not None and not _near(tally.clusters.column("weight").sum(), s.weight):
+        yield "clusters", f"must have the weight {s.weight:.6g} in all"
+    if tally.spread is not None and not _near(sum(tally.spread.counts), s.weight - s.weight_impossible, s.weight):
+        yield "spread", "must have the weight of all possible rows"
+    nodes, groups = tally.group_nodes, tally.groups
+    if nodes is not None and (groups is None or nodes.keys != groups.keys or nodes.weighted != tally.weighted):
+        yield "group_nodes", "must have the keys of `groups`, in their order, and weights where rows have them"
+    classes = tally.class_sums
+    if classes is not None and any(
+        not part.sum() <= s.weight * 1.01 for part in (classes.predicted, classes.observed)
+    ):  # fmt: skip
+        yield "class_sums", f"must not have more than the weight {s.weight:.6g} of all rows"
+    if tally.axes is not None and len(tally.axes.sums) != tally.dimension:
+        yield "axes", f"must have {tally.dimension} axes, as many as `dimension` says"
+
+
+def _unfitting_spectrum(tally: Tally) -> Iterator[tuple[str, str]]:
+    spectrum, top = tally.spectrum, tally.top
+    most = tally.n - tally.summary.n_impossible
+    if isinstance(spectrum, Cells if tally.weighted else WeightedCells):
+        yield "spectrum", f"must be of rows {'with' if tally.weighted else 'without'} weights"
+    if isinstance(spectrum, Nodes) and spectrum.surprises > tally.n:
+        yield "spectrum", f"must not have more surprises than the {tally.n} rows"
+    told = spectrum.sums[2, 2] if isinstance(spectrum, Nodes) else math.nan
+    if not (math.isnan(told) or _near(told, tally.summary.sum_varentropy, 1e-6 * tally.n)):
+        yield "spectrum", "must have the varentropy of `summary` at the inverse temperature 1"
+    for name, cells in (("spectrum", spectrum), ("top", top)):
+        rows = cells.moments[..., 0].sum() if isinstance(cells, Cells | WeightedCells) else 0.0
+        if not rows <= (tally.n if name == "top" else most) * (1.0 + 1e-9):
+            yield name, f"must not have more rows in its cells than the {most} that are possible"
+
+
+def _near(found: float, wanted: float, size: float = 0.0) -> bool:
+    return bool(abs(found - wanted) <= 1e-6 * (abs(wanted) + size))
+
+
+def _read_spectrum(document: Any) -> Spectrum:
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    return _SPECTRA.get(str(kind), Cells).from_dict(document)
+
+
+PLAIN = ("family", "dimension", "weighted", "n_certain", "decimals")
+PARTS: dict[str, Callable[[Any], Any]] = {
+    "summary": Summary.from_dict,
+    "bins": documents.optional(Table.from_dict),
+    "groups": documents.optional(Table.from_dict),
+    "clusters": documents.optional(Clusters.from_dict),
+    "spectrum": documents.optional(_read_spectrum),
+    "spread": documents.optional(Histogram.from_dict),
+    "ordered": documents.optional(Ordered.from_dict),
+    "top": documents.optional(Cells.from_dict),
+    "axes": documents.optional(Axes.from_dict),
+}
+FIELDS: dict[str, Callable[[Any], Any]] = {
+    "family": documents.text,
+    "dimension": documents.count(1),
+    "most_entropy": documents.between(0.0, inside=True, infinite=True),
+    "least_excess": documents.between(-math.inf, 0.0, infinite=True),
+    "weighted": documents.flag,
+    "n_certain": documents.count(),
+    "decimals": documents.count(),
+    "class_names": documents.list_of(documents.text),
+    **PARTS,
+}
+
+
+LATER: dict[str, Callable[[Any], Any]] = {  # early documents do not have them
+    "group_nodes": documents.optional(NodeTable.from_dict),
+    "class_sums": documents.optional(ClassSums.from_dict),
+}

@@ -1,0 +1,275 @@
+"""A pretrained model: where it is, what its classes are, its logits for some inputs, and which label is which class."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from scipy import special
+
+from ..._checks.message import fail, show
+from ..._types import AnyArray, FloatArray
+from ...errors import FileError, LabelError, OptionError
+from .data import Rows, library, local_path, reaching
+
+__all__ = ["Classes", "Outcomes", "PretrainedModel", "log_odds", "read_outcomes"]
+
+_LONGEST = 512  # tokens, where neither the tokenizer nor the model says less
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes of a model, and how its logits are read."""
+
+    names: tuple[str, ...]
+    sigmoid: bool  # each column by itself, not against the others
+
+    @property
+    def generic(self) -> bool:
+        """Whether the names say nothing: LABEL_0, LABEL_1 and so on."""
+        return all(name.upper() == f"LABEL_{k}" for k, name in enumerate(self.names))
+
+    def number(self, label: Any) -> int | None:
+        """Return the class that a label names, by its name or else by its number."""
+        word = canonical(label)
+        names = [canonical(name) for name in self.names]
+        if word in names:
+            return names.index(word)
+        count = max(len(names), 2)  # one logit stands for two classes
+        return int(word) if word.isascii() and word.isdigit() and int(word) < count else None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """What happened, and the class whose log-odds are asked for; None where all classes count."""
+
+    y_true: AnyArray
+    column: int | None
+
+
+def canonical(label: Any) -> str:
+    """Return a label as a word: ``True``, ``1``, ``1.0`` and ``"true"`` are one, capitals do not matter."""
+    if isinstance(label, bool | np.bool_):
+        return str(int(label))
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    word = str(label).strip().casefold()
+    return {"true": "1", "false": "0"}.get(word, word)
+
+
+def read_outcomes(rows: Rows, classes: Classes, positive: Any, negative: Any, positive_class: Any) -> Outcomes:
+    """Read the labels of the data, before any prediction is made.
+
+    Parameters
+    ----------
+    rows : Rows
+        The data.
+    classes : Classes
+        Those of the model.
+    positive, negative : object or None
+        The label that is positive; or the one that is not, all others being so.
+    positive_class : object or None
+        The class of the model that speaks of the positive label; by default the one that it names.
+    """
+    if positive is not None and negative is not None:
+        raise fail(OptionError, "negative", "cannot be given together with `positive`")
+    binary = len(classes.names) <= 2 or any(x is not None for x in (positive, negative, positive_class))
+    if len(classes.names) == 1 and not classes.sigmoid and positive is None and negative is None:
+        hint = "name the label that is positive, if the output is its log-odds."
+        raise fail(OptionError, "positive", "is needed for a model with one output: it may be a regression", hint=hint)
+    if classes.sigmoid and len(classes.names) > 1 and not binary:
+        hint = "name the label that is positive, and `positive_class` where the model calls it otherwise."
+        raise fail(OptionError, "positive", "is needed for a model that judges each class by itself", hint=hint)
+    if not binary:
+        return Outcomes(_numbers(rows, classes), None)
+    column = _column(classes, positive, positive_class)
+    if positive is None and negative is None:
+        return Outcomes((_numbers(rows, classes) == column).astype(np.int64), column)
+    argument, wanted = ("positive", positive) if negative is None else ("negative", negative)
+    words = [canonical(label) for label in rows.labels]
+    if canonical(wanted) not in words:
+        known = ", ".join(map(repr, sorted(set(words))[:10]))
+        raise fail(LabelError, argument, "must be a label of the data", got=show(wanted), hint=f"they are {known}.")
+    same = np.array([word == canonical(wanted) for word in words])
+    return Outcomes((same if negative is None else ~same).astype(np.int64), column)
+
+
+def _column(classes: Classes, positive: Any, positive_class: Any) -> int:
+    """Find the class of the model that is positive; without a word about it, number 1."""
+    if len(classes.names) == 1:
+        return 1  # its only logit speaks of it, whatever its name
+    asked = positive if positive_class is None else positive_class
+    if asked is None and len(classes.names) == 2:
+        return 1
+    found = None if asked is None else classes.number(asked)
+    if found is None:
+        raise fail(
+            LabelError, "positive_class", "must be a class of the model, by name or by number", got=show(asked),
+            hint=f"they are {_listed(classes.names)}.",
+        )  # fmt: skip
+    return found
+
+
+def _numbers(rows: Rows, classes: Classes) -> AnyArray:
+    """Return the class of each row."""
+    if rows.numbers is not None and classes.generic and max(rows.numbers) < max(len(classes.names), 2):
+        return np.array(rows.numbers, dtype=np.int64)
+    known = {word: classes.number(word) for word in {canonical(label) for label in rows.labels}}
+    found = [known[canonical(label)] for label in rows.labels]
+    strange = [k for k, number in enumerate(found) if number is None]
+    if strange:
+        raise fail(
+            LabelError, "label_column", "must hold classes of the model, by name or by number",
+            got=show(rows.labels[strange[0]]), place=f"row {strange[0]}", count=(len(strange), rows.n),
+            hint=f"they are {_listed(classes.names)}; or name the `positive` label and its `positive_class`.",
+        )  # fmt: skip
+    return np.array(found, dtype=np.int64)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"{name!r} ({k})" for k, name in enumerate(names[:10]))
+    return f"{shown} and {len(names) - 10} more" if len(names) > 10 else shown
+
+
+def log_odds(logits: FloatArray, column: int, classes: Classes) -> FloatArray:
+    """Return the log-odds of one class; no probability is formed, so nothing saturates."""
+    if logits.shape[1] == 1:
+        return logits[:, 0]
+    if classes.sigmoid:
+        return logits[:, column]
+    rest = np.delete(logits, column, axis=1)
+    others: FloatArray = rest[:, 0] if rest.shape[1] == 1 else special.logsumexp(rest, axis=1)
+    return logits[:, column] - others
+
+
+@final
+class PretrainedModel:
+    """A model that is read in two steps: its configuration at once, its weights when they are needed."""
+
+    def __init__(
+        self, model: str | os.PathLike[str], kind: str, revision: str | None, device: str | None, max_length: int | None
+    ) -> None:
+        self.name, self.kind, self.max_length = os.fspath(model), kind, max_length
+        self.path = local_path(model, "model")
+        if self.path is not None and not self.path.is_dir():
+            raise FileError(f"`model` must be a folder that `save_pretrained` wrote; {self.name!r} is a file.")
+        self._transformers = library("transformers", "running a pretrained model")
+        self._torch = library("torch", "running a pretrained model")
+        self.device = self._chosen(device)
+        self._place = str(self.path or self.name)
+        # Code that comes with a model is never run; a local folder asks nobody.
+        self._how: dict[str, Any] = {"trust_remote_code": False, "local_files_only": self.path is not None}
+        if self.path is None:
+            self._how["revision"] = revision or "main"
+        with self._reading():
+            self.config = self._transformers.AutoConfig.from_pretrained(self._place, **self._how)
+        if self.path is None:  # weights and tokenizer come from the same commit, whatever is uploaded meanwhile
+            self._how["revision"] = getattr(self.config, "_commit_hash", None) or self._how["revision"]
+        self.classes = self._classes()
+        self._network: Any = None
+        self._prepare: Any = None
+
+    def _chosen(self, device: str | None) -> Any:
+        if device is None:
+            device = "cuda" if self._torch.cuda.is_available() else "cpu"
+        try:
+            chosen = self._torch.device(device)
+            self._torch.empty(0, device=chosen)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            hint = "use 'cpu', or one that torch finds: 'cuda', 'cuda:1', 'mps'."
+            raise fail(
+                OptionError, "device", "must be a device of this machine", got=show(device), hint=hint
+            ) from error
+        return chosen
+
+    def _classes(self) -> Classes:
+        kind = getattr(self.config, "problem_type", None)
+        names = tuple(str(self.config.id2label[k]) for k in sorted(self.config.id2label))
+        if kind == "regression":
+            raise FileError(f"the model {self.name!r} is a regression; a classifier is needed.")
+        return Classes(names, kind == "multi_label_classification")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Name the model in errors, and show no progress bar but our own."""
+        bars = self._transformers.utils.logging
+        shown = bars.is_progress_bar_enabled()
+        bars.disable_progress_bar()
+        try:
+            with reaching(self.name, "model", local=self.path is not None):
+                yield
+        finally:
+            if shown:
+                bars.enable_progress_bar()
+
+    def identity(self) -> dict[str, Any]:
+        """Return what fixes the logits, but for the inputs."""
+        found: dict[str, Any] = {
+            "kind": self.kind,
+            "max_length": self.max_length,
+            "device": self.device.type,
+            "torch": str(self._torch.__version__),
+            "transformers": str(self._transformers.__version__),
+        }
+        if self.path is None:
+            return {**found, "model": self.name, "revision": self._how["revision"]}
+        return {**found, "files": _digest(self.path)}
+
+    def logits(self, inputs: list[Any]) -> FloatArray:
+        """Return the logits of some inputs, one row each, as float64."""
+        if self._network is None:
+            self._load()
+        # On a GPU, convolutions would be rounded to 10 bits and might differ from run to run.
+        exact = self._torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+        with self._torch.inference_mode(), exact:
+            ready = {key: value.to(self.device) for key, value in self._prepare(inputs).items()}
+            found = self._network(**ready).logits
+        return np.asarray(found.double().cpu().numpy(), dtype=np.float64).reshape(len(inputs), -1)
+
+    def _load(self) -> None:
+        t = self._transformers
+        task = t.AutoModelForSequenceClassification if self.kind == "text" else t.AutoModelForImageClassification
+        with self._reading():
+            network, info = task.from_pretrained(self._place, config=self.config, output_loading_info=True, **self._how)
+            self._prepare = self._tokens() if self.kind == "text" else self._pixels()
+        missing = sorted(info["missing_keys"])
+        if missing:
+            raise FileError(
+                f"the model {self.name!r} has no weights for {', '.join(missing[:3])}: it is no classifier yet.\n\n"
+                "Hint: name a model that was fine-tuned for this task."
+            )
+        self._network = network.float().to(self.device).eval()
+
+    def _tokens(self) -> Any:
+        tokenizer = self._transformers.AutoTokenizer.from_pretrained(self._place, **self._how)
+        says = tokenizer.model_max_length  # a huge number where it does not know
+        positions = getattr(self.config, "max_position_embeddings", None) or -1  # relative ones have no end
+        limits = [says if says < 1_000_000 else _LONGEST, positions if positions > 0 else says]
+        longest = self.max_length or min(limits)
+
+        def prepare(texts: list[str]) -> Any:
+            return tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+
+        return prepare
+
+    def _pixels(self) -> Any:
+        # Pillow resizes the same way everywhere; torchvision need not be installed.
+        library("PIL.Image", "reading images")
+        processor = self._transformers.AutoImageProcessor.from_pretrained(self._place, backend="pil", **self._how)
+        return lambda images: processor(images=images, return_tensors="pt")
+
+
+def _digest(folder: Path) -> str:
+    """Return a fingerprint of the files of a model."""
+    found = hashlib.sha256()
+    for file in sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")):
+        with open(file, "rb") as opened:
+            inner = hashlib.file_digest(opened, "sha256").hexdigest()
+        found.update(f"{file.name}\0{inner}\n".encode())
+    return found.hexdigest()

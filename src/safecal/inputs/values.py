@@ -1,0 +1,279 @@
+"""A column of a table as an array, with its missing values, whichever library it comes from."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._checks.arrays import LEADING_ZERO, TRUTHS, is_missing, is_text, spelled_labels, spelled_numbers
+from .._checks.message import fail, show
+from .._optional import pyarrow
+from .._types import AnyArray, BoolArray
+from ..errors import DtypeError, InputError, ShapeError
+
+__all__ = ["Column", "keys", "labels", "library", "not_numbers", "numbers"]
+
+
+_TRUTHS = {bool, np.bool_}
+_NUMBERS = (int, float, np.integer, np.floating)
+
+
+class Column(NamedTuple):
+    """Values, and which of them are missing; None where none is."""
+
+    values: AnyArray
+    missing: BoolArray | None = None
+
+
+def library(value: Any) -> str:
+    """Return the name of the library that an object belongs to."""
+    return type(value).__module__.partition(".")[0]
+
+
+def numbers(raw: Any, name: str) -> Column:
+    """Return numbers: one column, or a matrix where each row of the table holds a list.
+
+    Text counts where it spells numbers. Missing ones are NaN.
+    """
+    found = _OF[library(raw)](raw, name)
+    values = found.values
+    if (values.dtype.kind == "O" and all(_is_text_or_missing(value) for value in values)) or values.dtype.kind == "U":
+        found = _from_text(found, name)
+    elif values.dtype.kind not in "iuf":
+        raise not_numbers(name, str(getattr(raw, "dtype", None) or getattr(raw, "type", values.dtype)))
+    return _with_nan(found)
+
+
+def labels(raw: Any, name: str, *, words: bool = False) -> Column:
+    """Return outcomes: truths, numbers where every value is one, else text; text stays text where ``words`` says so."""
+    if not words and library(raw) == "polars" and str(raw.dtype) == "String":  # without a detour through objects
+        raw = _spelled_series(raw)
+    found = _OF[library(raw)](raw, name)
+    if found.values.ndim != 1:
+        raise fail(ShapeError, name, "must hold one label a row", got="a list", hint="is it the right column?")
+    if found.values.dtype.kind in "biuf":
+        return _with_nan(found)
+    here = slice(None) if found.missing is None else ~found.missing
+    known = found.values[here]
+    if known.dtype.kind == "O" and not is_text(known):
+        if known.size and all(isinstance(value, bool | np.bool_) for value in known):
+            return Column(_filled(found, False).astype(bool), found.missing)
+        known = np.array([str(value) for value in known], dtype=np.str_)
+    spelled = None if words or not known.size else spelled_labels(known)
+    if spelled is None:
+        return Column(_scattered(known.astype(np.str_), found.missing, ""), found.missing)
+    if found.missing is not None and spelled.dtype.kind in "iu":
+        return Column(_scattered(spelled, found.missing, 0), found.missing)
+    return Column(_scattered(spelled, found.missing, np.nan), found.missing)
+
+
+def keys(raw: Any, name: str) -> Column:
+    """Return keys of groups or clusters; a missing one is None, and whole numbers stay whole."""
+    found = _OF[library(raw)](raw, name)
+    if found.values.ndim != 1:
+        raise fail(ShapeError, name, "must hold one key a row", got="a list", hint="is it the right column?")
+    if found.missing is None:
+        return found
+    objects = found.values.astype(object)
+    objects[found.missing] = None
+    return Column(objects, found.missing)
+
+
+def _is_text_or_missing(value: Any) -> bool:
+    return isinstance(value, str) or is_missing(value)
+
+
+def _filled(column: Column, value: Any) -> AnyArray:
+    if column.missing is None:
+        return column.values
+    filled = column.values.copy()
+    filled[column.missing] = value
+    return filled
+
+
+def _scattered(known: AnyArray, missing: BoolArray | None, hole: Any) -> AnyArray:
+    """Put known values where they stood, and something else where one was missing."""
+    if missing is None:
+        return known
+    found = np.full(len(missing), hole, dtype=known.dtype)
+    found[~missing] = known
+    return found
+
+
+def _with_nan(column: Column) -> Column:
+    """Count NaN among the missing values, and write the missing ones as NaN."""
+    values, missing = column
+    if missing is not None and values.dtype.kind in "iu":
+        if values.ndim == 1 and bool((np.abs(values[~missing].astype(object)) > 2**53).any() if values.size else False):
+            return column  # floats would fold labels together: a missing one stays what it was
+        values = values.astype(np.float64)
+        values[missing] = np.nan
+    if values.dtype.kind != "f" or not values.size or not np.isnan(values.min()):
+        return Column(values, missing)
+    holes = np.asarray(np.isnan(values).reshape(len(values), -1).any(axis=1))
+    return Column(values, holes if missing is None else holes | missing)
+
+
+def _from_text(column: Column, name: str) -> Column:
+    """Read text as numbers, or refuse the first that is none."""
+    missing = column.missing
+    if missing is None and column.values.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, column.values), dtype=bool, count=len(column.values))
+    text = column.values if missing is None else column.values[~missing]
+    found = spelled_numbers(text)
+    if found is None:
+        bad = np.fromiter((spelled_numbers(np.array([value])) is None for value in text), dtype=bool, count=len(text))
+        first = int(bad.argmax())
+        row = first if missing is None else int(np.flatnonzero(~missing)[first])
+        raise _no_number(name, text[first], row, (int(bad.sum()), len(column.values)))
+    return Column(_scattered(found, missing, np.nan), missing)
+
+
+def _no_number(name: str, value: Any, row: int, count: tuple[int, int]) -> InputError:
+    hint = "is it the right column? For missing values leave the field empty."
+    return fail(
+        DtypeError, name, "must be a number", got=show(value), place=f"row {row}", count=count, hint=hint
+    )  # fmt: skip
+
+
+def not_numbers(name: str, kind: str) -> InputError:
+    """Build the error for a column of another type."""
+    hint = "is it the right column?"
+    if kind.startswith(("list", "large_list", "fixed_size_list", "List", "Array")):
+        hint = "a column of lists holds every class: give it alone."
+    return fail(DtypeError, name, "must be a number", got=f"a column of type {kind}", hint=hint)
+
+
+def _matrix(flat: AnyArray, lengths: AnyArray, missing: BoolArray | None, name: str) -> Column:
+    """Return lists under each other as a matrix; every list must be as long as the first."""
+    here = np.ones(len(lengths), dtype=bool) if missing is None else ~missing
+    width = int(lengths[here][0]) if here.any() else 1
+    other = here & (lengths != width)
+    if other.any():
+        at = int(other.argmax())
+        raise fail(
+            ShapeError, name, f"must hold lists of one length, {width}", got=f"{lengths[at]}",
+            place=f"row {at}", count=(int(other.sum()), len(other)),
+        )  # fmt: skip
+    if flat.dtype.kind not in "iuf":
+        raise not_numbers(name, f"list of {flat.dtype}")
+    found = flat.reshape(-1, width)
+    if missing is None:
+        return Column(found)
+    whole = np.full((len(lengths), width), np.nan)
+    whole[here] = found
+    return Column(whole, missing)
+
+
+def _no_empty_text(column: Column) -> Column:
+    """Count empty text among the missing values: in a CSV file it is what stands there."""
+    if column.values.dtype.kind not in "OU":
+        return column
+    empty = np.asarray(column.values == "")
+    if not empty.any():
+        return column
+    return Column(column.values, empty if column.missing is None else empty | column.missing)
+
+
+def _objects(values: list[Any]) -> AnyArray:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+# Each library hands over an array and what is missing of it; text and mixtures are arrays of objects.
+
+
+def _numpy(raw: Any, name: str) -> Column:
+    values = np.asarray(raw)
+    if values.dtype.kind == "O":
+        holes = np.fromiter(map(is_missing, values), dtype=bool, count=len(values))
+        missing = holes if holes.any() else None
+        known = values if missing is None else values[~missing]
+        if known.size and all(isinstance(value, list) for value in known):
+            lengths = np.fromiter((0 if hole else len(v) for v, hole in zip(values, holes, strict=True)), dtype=np.intp)
+            flat = _numpy(_objects([item for value in known for item in value]), name)
+            return _matrix(_with_nan(flat).values, lengths, missing, name)
+        kinds = {type(value) for value in known}
+        if kinds and (kinds <= _TRUTHS or (not kinds & _TRUTHS and all(issubclass(k, _NUMBERS) for k in kinds))):
+            plain = np.array(known.tolist())
+            if plain.dtype.kind in "biuf":  # whole numbers of more than 64 bits stay what they are
+                return Column(_scattered(plain, missing, 0), missing)
+        return _no_empty_text(Column(values, missing))
+    if values.dtype.kind in "mM":
+        missing = np.isnat(values)
+        return Column(values.astype(np.str_).astype(object), missing if missing.any() else None)
+    return Column(values)
+
+
+def _polars(raw: Any, name: str) -> Column:
+    kind = str(raw.dtype)
+    missing = raw.is_null().to_numpy() if raw.null_count() else None
+    if kind.startswith(("List", "Array")):
+        lists = raw if kind.startswith("List") else raw.arr.to_list()
+        kept = lists.filter(lists.list.len() > 0)
+        flat = _polars(kept.explode() if len(kept) else lists.clear().explode(), name)
+        return _matrix(_with_nan(flat).values, lists.list.len().fill_null(0).to_numpy(), missing, name)
+    import polars as pl
+
+    if kind.startswith(("Decimal", "Int128", "UInt128")):
+        raw = raw.cast(pl.String)  # read as text each is the nearest float, and whole numbers stay apart
+    elif kind == "Null":
+        return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
+    elif not raw.dtype.is_numeric() and kind not in ("String", "Boolean"):
+        raw = raw.cast(pl.String)
+    if raw.dtype.is_numeric() and missing is not None:
+        return Column(raw.fill_null(0).to_numpy(), missing)
+    if str(raw.dtype) == "Boolean" and missing is not None:
+        return Column(raw.fill_null(False).to_numpy(), missing)
+    return _no_empty_text(Column(raw.to_numpy(), missing))
+
+
+def _spelled_series(raw: Any) -> Any:
+    """Return a text column as numbers, where every value is one."""
+    import polars as pl
+
+    known = raw.replace("", None).str.strip_chars()
+    nulls = known.null_count()
+    lower = known.str.to_lowercase()
+    if len(known) and lower.drop_nulls().is_in(TRUTHS).all() and nulls < len(known):
+        return lower == "true"
+    floats = known.cast(pl.Float64, strict=False)
+    if floats.null_count() > nulls or known.str.contains(LEADING_ZERO).any():
+        return raw
+    for whole in (pl.Int64, pl.UInt64):
+        found = known.cast(whole, strict=False)
+        if found.null_count() == nulls:
+            return found
+    large = floats.abs() > 2**53
+    if large.any() and known.filter(large.fill_null(False)).str.contains(r"^[+-]?[0-9]+$").any():
+        return raw
+    return floats
+
+
+def _arrow(raw: Any, name: str) -> Column:
+    pa = pyarrow()
+    import pyarrow.compute as pc
+
+    kind = str(raw.type)
+    if kind.startswith("dictionary"):
+        raw, kind = raw.cast(raw.type.value_type), str(raw.type.value_type)
+    missing = np.asarray(raw.is_null().to_numpy(zero_copy_only=False)) if raw.null_count else None
+    if kind.startswith(("list", "large_list", "fixed_size_list")):
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(raw), 0).to_numpy(zero_copy_only=False))
+        flat = _arrow(pc.list_flatten(raw), name)
+        return _matrix(_with_nan(flat).values, lengths, missing, name)
+    if kind == "null":
+        return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
+    if kind.startswith("decimal"):
+        raw = raw.cast(pa.string())  # read as text each is the nearest float, and whole numbers stay apart
+    elif kind.startswith(("date", "time", "timestamp", "duration")):
+        raw = raw.cast(pa.string())
+    elif missing is not None and kind.startswith(("int", "uint")):
+        raw = pc.fill_null(raw, 0)
+    elif missing is not None and kind == "bool":
+        raw = pc.fill_null(raw, False)
+    return _no_empty_text(Column(np.asarray(raw.to_numpy(zero_copy_only=False)), missing))
+
+
+_OF: dict[str, Callable[[Any, str], Column]] = {"numpy": _numpy, "polars": _polars, "pyarrow": _arrow}

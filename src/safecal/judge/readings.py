@@ -1,0 +1,193 @@
+"""What is read off the sums of an evaluation: the metrics, and what is found when it is first asked for."""
+
+import math
+from abc import ABC
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from .._checks.columns import fraction
+from .._steady import steadied
+from .._sums.histogram import Histogram
+from .._sums.summary import Summary
+from .._sums.table import Table
+from .._sums.tally import Tally
+from ..inference.bounds import Bounds, law_of
+from ..inference.calibration import tally_test
+from ..inference.cox import Cox
+from ..inference.results import Interval, TestResult
+from ..inference.shifts import Axis, ClassShifts, axes_of
+from ..options import Limits
+from .reliability import Reliability, reliability_of
+
+__all__ = ["Readings"]
+
+
+@steadied
+class Readings(ABC):
+    """Metrics, tests and fits that follow from a tally and from the level of its limits."""
+
+    __slots__ = ()
+
+    tally: Tally
+    limits: Limits
+    drawn: Reliability | None
+    tested: TestResult | None
+    _found: dict[Hashable, Any]
+
+    def _once(self, name: Hashable, find: Callable[[], Any]) -> Any:
+        """Find something when it is first asked for, and keep it."""
+        if name not in self._found:
+            with np.errstate(all="ignore"):
+                self._found[name] = find()
+        return self._found[name]
+
+    @property
+    def reliability(self) -> Reliability | None:
+        """What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test."""
+        found: Reliability | None = self._once("reliability", lambda: self.drawn or reliability_of(self.tally))
+        return found
+
+    @property
+    def test(self) -> TestResult:
+        """The two-sided test of calibration."""
+        found: TestResult = self._once("test", lambda: self.tested or tally_test(self.tally, law_of(self.tally)))
+        return found
+
+    @property
+    def cox(self) -> Cox | None:
+        """Shift and slope of the predicted log-odds, with intervals and tests; None for anything but two classes."""
+        found: Cox | None = self._once("cox", lambda: Cox.of(self.tally, self.level))
+        return found
+
+    @property
+    def class_shifts(self) -> ClassShifts | None:
+        """How often each class happens beside how often it is predicted; None but for 2 to 32 columns of classes."""
+        found: ClassShifts | None = self._once("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
+        return found
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Mean error and factor of each axis of Gaussian states, in units of their stated spread; none for others."""
+        found: tuple[Axis, ...] = self._once("axes", lambda: axes_of(self.tally, self.level))
+        return found
+
+    @property
+    def family(self) -> str:
+        """``"bernoulli"``, ``"categorical"``, ``"gaussian"``, ``"density"``, or the name of a family of your own."""
+        return self.tally.family
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of a state; 1 for classifiers."""
+        return self.tally.dimension
+
+    @property
+    def summary(self) -> Summary:
+        """Sums over all rows."""
+        return self.tally.summary
+
+    @property
+    def bins(self) -> Table | None:
+        """Sums by bin; None when nothing is binned."""
+        return self.tally.bins
+
+    @property
+    def histogram(self) -> Histogram:
+        """How the excess is spread over the rows."""
+        return self.tally.histogram
+
+    @property
+    def n_certain(self) -> int:
+        """Rows that give some outcome a probability of exactly 0."""
+        return self.tally.n_certain
+
+    @property
+    def threshold(self) -> float:
+        """Largest ECD that is allowed on average, in nats a dimension."""
+        return self.limits.threshold
+
+    @property
+    def max_temperature(self) -> float:
+        """Largest temperature that is allowed."""
+        return self.limits.max_temperature
+
+    @property
+    def level(self) -> float:
+        """Level of the confidence intervals."""
+        return self.limits.level
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.summary.n
+
+    @property
+    def ecd(self) -> float:
+        """Entropic calibration difference in nats: ``> 0`` over-confident, ``< 0`` under-confident."""
+        return self.summary.ecd
+
+    def _reliability(self, read: Callable[[Table], float]) -> float:
+        return math.nan if self.bins is None or self.summary.sum_predicted is None else read(self.bins)
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error over the bins, 0 is best; NaN where there are no bins or no classes."""
+        return self._reliability(lambda table: table.ece())
+
+    @property
+    def ece_overconfident(self) -> float:
+        """The part of ECE from bins that are over-confident."""
+        return self._reliability(lambda table: table.ece("over-confident"))
+
+    @property
+    def ece_underconfident(self) -> float:
+        """The part of ECE from bins that are under-confident."""
+        return self._reliability(lambda table: table.ece("under-confident"))
+
+    @property
+    def esce(self) -> float:
+        """Expected signed calibration error, observed minus predicted; NaN as for `ece`."""
+        return self._reliability(lambda table: table.esce())
+
+    @property
+    def brier(self) -> float:
+        """Brier score, smaller is better; NaN for states and densities."""
+        return self.summary.brier
+
+    @property
+    def nll(self) -> float:
+        """Negative log-likelihood a row in nats, smaller is better; NaN for unnormalised densities."""
+        return self.summary.nll
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows in which the most likely class happened; NaN for states and densities."""
+        return self.summary.accuracy
+
+    @property
+    def bias(self) -> float:
+        """Observed minus predicted over all rows; NaN for states and densities."""
+        return self.summary.bias
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds on ECD and on the temperature, at any level."""
+        return Bounds(self.tally)
+
+    @np.errstate(all="ignore")
+    def confidence_interval(self, level: float) -> Interval:
+        """Return ECD with its confidence interval at another level.
+
+        Parameters
+        ----------
+        level : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        Interval
+            As `interval`.
+        """
+        return self.bounds.interval(fraction(level, "level"))

@@ -1,0 +1,31 @@
+"""What fixes it: maps that recalibrate predictions, and `Safe`, which rules over-confidence out after any of them.
+
+Every map is fitted with ``fit``, ``fit_states`` or ``fit_predictions``, and applied with ``apply``, ``apply_states`` or
+``apply_predictions``; ``to_dict`` and `from_dict` write and read it, ``to_python``, ``to_sql`` and ``to_torch`` take it
+to where it is used.
+"""
+
+from .affine import Affine
+from .base import Map
+from .beta import Beta
+from .identity import Identity
+from .isotonic import Isotonic
+from .reading import from_dict
+from .safe import Safe
+from .states import Axes
+from .temperature import SafeTemperature, Temperature
+from .vector import Vector
+
+__all__ = [
+    "Affine",
+    "Axes",
+    "Beta",
+    "Identity",
+    "Isotonic",
+    "Map",
+    "Safe",
+    "SafeTemperature",
+    "Temperature",
+    "Vector",
+    "from_dict",
+]

@@ -1,0 +1,141 @@
+"""Slope and shift of log-odds; of more classes one slope, and a shift for each."""
+
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from .. import documents
+from .._checks.maps import refused
+from .._types import FloatArray, IndexArray
+from ..errors import UnavailableError
+from .base import Rows
+from .plain import Fitted, PlainMap, checked_classes
+from .solving import logistic, softmax
+from .steps import Columns, Line
+from .words import class_shifts, moved, said, scaled
+
+__all__ = ["Affine", "informative", "possible"]
+
+FEWEST = 20
+
+
+@final
+class Affine(PlainMap[Fitted[Any]]):
+    """Move log-odds and scale them: ``slope * z + shift``, known as Platt scaling.
+
+    Of K classes, log-probabilities are multiplied by one slope, and each class has a shift of its own. It mends
+    forecasts that are too high or too low, and too sharp or too vague, at once.
+
+    Attributes
+    ----------
+    slope_ : float
+        What log-odds are multiplied by: below 1 where the model is too sharp.
+    shift_ : float or tuple of float
+        What is added to them: above 0 where the positive class happens more often than predicted. Of more classes one
+        for each.
+    n_ : int
+        Rows it was fitted to.
+    groups_ : dict or None
+        The same for each group.
+
+    See Also
+    --------
+    Beta : Lets both ends differ.
+    Vector : A slope of its own for each class.
+    Safe : Rules over-confidence out.
+
+    Notes
+    -----
+    The likelihood is that of a logistic regression with a normal prior: the slope around 1, the mean of the log-odds
+    around what it was, both with a standard deviation of 4.5. It keeps the slope finite where outcomes are separated,
+    and at 1 where all predictions are alike. Of more classes, the standard
+    deviation of the shifts is estimated with them, so that classes with few rows move little.
+
+    An error says so where there are fewer than 20 rows, where one class happened in every row, where an outcome of
+    probability 0 happened, and where the slope would be 0 or below: confidence then carries no information.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safecal.maps import Affine
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, 5000)
+    >>> happened = rng.random(5000) < 1 / (1 + np.exp(-(0.5 * z + 1)))
+    >>> model = Affine().fit(happened, logits=z)
+    >>> model
+    Affine(): slope 0.51, shift +1.03 from 5000 rows
+    >>> model.apply([0.1, 0.5, 0.9]).round(2).tolist()
+    [0.48, 0.74, 0.9]
+    """
+
+    _kind: ClassVar[str] = "affine"
+
+    def _fitted(self, rows: Rows, own: Rows) -> Fitted[Any]:
+        z, y, w = checked_classes(rows, FEWEST, "Affine")
+        z, y, w = possible(z, y, w)
+        if z.ndim == 1:
+            slope, shift = logistic(z[:, None], y.astype(np.float64), w).tolist()
+            informative(slope)
+            return Fitted(Line(slope, shift), own.n)
+        found = softmax(z, y, w, shared=True)
+        informative(float(found.weights[0]))
+        return Fitted(Columns(tuple(found.weights.tolist()), tuple(found.shifts.tolist()), True), own.n)
+
+    @classmethod
+    def _read_fit(cls, content: Any) -> Fitted[Any]:
+        def step(value: Any) -> Line | Columns:
+            return (Columns if isinstance(value, dict) and "shifts" in value else Line).from_dict(value)
+
+        return Fitted(**documents.record({"step": step, "n": documents.count(1)})(content))
+
+    @property
+    def slope_(self) -> float:
+        """What log-odds are multiplied by."""
+        step = self.fit_.step
+        return float(step.slope if isinstance(step, Line) else step.weights[0])
+
+    @property
+    def shift_(self) -> float | tuple[float, ...]:
+        """What is added to log-odds, or to the logits of each class."""
+        step = self.fit_.step
+        return step.shift if isinstance(step, Line) else tuple(step.shifts)
+
+    @property
+    def sentence_(self) -> str:
+        """What the map does, in a sentence."""
+        shift = self.shift_
+        if isinstance(shift, tuple):
+            return said(scaled(self.slope_, "log-probabilities"), class_shifts(shift))
+        return said(moved(shift), scaled(self.slope_, "log-odds"))
+
+    def _numbers(self) -> str:
+        shift = self.shift_
+        if isinstance(shift, tuple):
+            return f"slope {self.slope_:.3g}, shifts {min(shift):+.3g} to {max(shift):+.3g}"
+        return f"slope {self.slope_:.3g}, shift {shift:+.3g}"
+
+
+def possible(z: FloatArray, y: IndexArray, w: FloatArray | None) -> tuple[FloatArray, IndexArray, FloatArray | None]:
+    """Return the rows that say something; refuse outcomes of probability 0."""
+    at = np.where(y == 1, z, -z) if z.ndim == 1 else z[np.arange(len(y)), y]
+    bad = np.isneginf(at) if w is None else np.isneginf(at) & (w > 0.0)
+    if bad.any():
+        raise UnavailableError(
+            f"no shift and slope explain an outcome of probability 0: that happened at row {int(bad.argmax())} "
+            f"({int(bad.sum())} of {len(y)} rows).\n\nHint: pass `logits=`, which never saturate; keep probabilities "
+            "off 0 in the fit and when applying it, for example `np.clip(y_prob, 1e-6, 1 - 1e-6)`; or use `Isotonic`."
+        )
+    if z.ndim == 1:
+        telling = np.isfinite(z)  # a certainty that came true says nothing
+        if not telling.all():
+            return z[telling], y[telling], None if w is None else w[telling]
+    return z, y, w
+
+
+def informative(slope: float) -> None:
+    """Refuse a slope that would turn predictions round."""
+    if not slope > 0.0:
+        refused(
+            "confidence carries no information here: the less of it, the likelier the outcomes",
+            "are outcomes and predictions rows of the same data, in the same order? Is `pos_label` the right one?",
+        )

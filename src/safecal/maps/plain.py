@@ -1,0 +1,185 @@
+"""Maps that are fitted by likelihood: one step for all rows, and one for each group.
+
+Where there are groups, all rows together count as `SHARED` more rows in the fit of each. A group of n rows so goes
+about n / (n + SHARED) of the way from the common fit to its own, and one without rows stays there.
+"""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
+
+import numpy as np
+
+from .. import documents
+from .._checks.maps import refused, unfitted
+from .._steady import steadied
+from .._types import FloatArray
+from ..errors import UnavailableError
+from ..families.rows import some_rows
+from .base import OPTIONS, Grouping, Map, Rows, class_count
+from .steps import Step
+from .values import happened, values_of
+
+__all__ = ["SHARED", "Fit", "Fitted", "PlainMap", "checked_classes"]
+
+SHARED = 30.0  # rows that all rows together count for in a group
+_SAMPLE = 20_000  # of them stand for all, where there are more
+
+S = TypeVar("S", bound=Step)
+
+
+class Fit(Protocol):
+    """What was fitted to some rows."""
+
+    @property
+    def n(self) -> int:
+        """How many rows there were."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers were fitted."""
+
+    @property
+    def step(self) -> Step:
+        """What it does to classes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Fitted(Generic[S]):
+    """A step, and to how many rows it was fitted."""
+
+    step: S
+    n: int
+
+    @property
+    def size(self) -> int:
+        """How many numbers were fitted."""
+        return self.step.size
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {"step": self.step.to_dict(), "n": self.n}
+
+
+F = TypeVar("F", bound=Fit)
+
+
+@steadied
+class PlainMap(Map, Generic[F]):
+    """What maps that are fitted by likelihood share."""
+
+    _fields: ClassVar[Mapping[str, Any]] = {}  # of options that early documents do not have
+
+    fit_: F
+    groups_: dict[Hashable, F] | None
+
+    @abstractmethod
+    def _fitted(self, rows: Rows, own: Rows) -> F:
+        """Fit to rows; ``own`` are those that are told of, without what a group was lent."""
+
+    @classmethod
+    @abstractmethod
+    def _read_fit(cls, content: Any) -> F:
+        """Read what a fit wrote."""
+
+    def _fit_rows(self, rows: Rows, grouping: Grouping | None) -> None:
+        self._accepts(rows)
+        fit = self._fitted(rows, rows)
+        self.fit_, self.groups_ = fit, None if grouping is None else self._fitted_groups(rows, grouping)
+
+    def _accepts(self, rows: Rows) -> None:
+        """Refuse a family that the map is not for."""
+        if class_count(rows.predictions) is None:
+            family = rows.predictions.family
+            hint = "use `Temperature`, or `Axes` for Gaussian states."
+            refused(f"{type(self).__name__} is for classes, and these are {family} predictions", hint)
+
+    def _fitted_groups(self, rows: Rows, grouping: Grouping) -> dict[Hashable, F]:
+        lent, share = _lent(rows)
+        found: dict[Hashable, F] = {}
+        for k, key in enumerate(grouping.keys):
+            index = np.flatnonzero(grouping.codes == k)
+            own = rows.take(index)
+            weight = np.ones(len(index)) if own.weight is None else np.asarray(own.weight, dtype=np.float64)
+            both = Rows(some_rows(rows.predictions, np.concatenate([index, lent])), np.concatenate([weight, share]))
+            found[key] = self._fitted(both, own)
+        return found
+
+    def _keys(self) -> tuple[Hashable, ...] | None:
+        return None if self.groups_ is None else tuple(self.groups_)
+
+    def _one(self, key: Hashable) -> F:
+        return self.fit_ if self.groups_ is None else self.groups_[key]
+
+    def _steps(self, key: Hashable = None) -> tuple[Step, ...]:
+        return (self._one(key).step,)
+
+    def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
+        raise UnavailableError(f"{type(self).__name__} is for classes.")  # pragma: no cover
+
+    @property
+    def parameters_(self) -> int:
+        """How many numbers were fitted, in all groups together."""
+        if self.groups_ is None:
+            return self.fit_.size
+        return sum(fit.size for fit in self.groups_.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document of the options and of what was fitted."""
+        if getattr(self, "family_", None) is None:
+            unfitted()
+        groups = None
+        if self.groups_ is not None:
+            groups = [{"key": documents.plain(key), "fit": fit.to_dict()} for key, fit in self.groups_.items()]
+        state = {"family": self.family_, "classes": self.classes_, "fit": self.fit_.to_dict(), "groups": groups}
+        return documents.document(self._kind, {**{name: getattr(self, name) for name in self._options}, **state})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        group = documents.record({"key": documents.key, "fit": cls._read_fit})
+        state = {
+            "family": documents.words,
+            "fit": cls._read_fit,
+            "groups": documents.optional(documents.list_of(group, 1)),
+        }
+        options = {name: OPTIONS[name] for name in cls._options if name not in cls._fields}
+        later = {**{name: OPTIONS[name] for name in cls._fields}, "classes": documents.optional(documents.count(2))}
+        found = {"classes": None, **cls._fields, **documents.read(cls._kind, document, options | state, later)}
+        made = cls(**{name: found[name] for name in cls._options})
+        made.fit_, made.groups_ = found["fit"], None
+        if found["groups"] is not None:
+            made.groups_ = {row["key"]: row["fit"] for row in found["groups"]}
+            with documents.at("groups"):
+                documents.distinct([row["key"] for row in found["groups"]])
+        made.family_, made.classes_, made.n_ = found["family"], found["classes"], made.fit_.n
+        return made
+
+
+def _lent(rows: Rows) -> tuple[Any, FloatArray]:
+    """Return rows that stand for all of them, and weights that together are worth `SHARED` of them."""
+    index = np.arange(rows.n)
+    if rows.n > _SAMPLE:
+        index = np.sort(np.random.default_rng(0).permutation(rows.n)[:_SAMPLE])
+    w = np.ones(rows.n) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
+    some = w[index]
+    return index, some * (SHARED * float(w.mean()) / float(some.sum()))
+
+
+def checked_classes(rows: Rows, fewest: int, name: str) -> tuple[FloatArray, Any, FloatArray | None]:
+    """Return log-odds or log-probabilities, what happened, and weights, of rows that support a map."""
+    z, y = values_of(rows.predictions), happened(rows.predictions)
+    w = None if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
+    n = rows.n if w is None else float(w.sum() ** 2 / np.square(w).sum())
+    if n < fewest * (1.0 - 1e-9):
+        got = f"got {rows.n}" if w is None else f"got weights worth {n:.3g}"
+        refused(f"{name} needs at least {fewest} rows; {got}", "`Temperature` needs 10.")
+    counted = y if w is None else y[w > 0.0]
+    if len(counted) and (counted == counted[0]).all():
+        refused("the same class happened in every row, which says nothing of the others", None)
+    return z, y, w

@@ -1,0 +1,255 @@
+"""Maximum likelihood with a prior, by Newton steps: of a logistic regression, and of a softmax.
+
+The prior is a normal one around "change nothing". It keeps numbers finite where outcomes are separated, and decides
+where the rows do not.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from .._types import FloatArray, IndexArray
+
+__all__ = ["PRIOR", "Softmax", "logistic", "softmax"]
+
+PRIOR = 0.05  # precision of the normal prior of a slope around 1, and of a shift around 0: a deviation of 4.5
+_STEPS = 100
+_CLOSE = 1e-9  # of a step, beside the numbers
+_SAMPLE, _MANY = 20_000, 100_000  # rows of a first fit, where there are many more
+_DENSE = 256  # numbers, up to which the matrix of second derivatives is made
+_FLOOR = -1e5  # instead of the logarithm of 0: exp of it is 0, and so is their product
+_SPREAD = 1e-3, 5.0  # between which the deviation of shifts from class to class is sought
+_BLOCK = 1 << 16
+
+
+def logistic(columns: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Return the likeliest coefficients of columns, then what is added to their sum.
+
+    The prior is around 1 for each coefficient, and around no change for the mean prediction, so that coefficients stay
+    at 1 where the columns do not vary.
+    """
+    middle = np.average(columns, axis=0, weights=weight)
+    X = np.empty((len(y), columns.shape[1] + 1))
+    X[:, :-1], X[:, -1] = columns - middle, 1.0
+    centre = np.append(np.ones(len(middle)), middle.sum())
+    theta = centre
+    if len(y) > _MANY:
+        some = np.random.default_rng(0).permutation(len(y))[:_SAMPLE]
+        theta = _logistic(X[some], y[some], None if weight is None else weight[some], centre, centre)
+    theta = _logistic(X, y, weight, centre, theta)
+    return np.append(theta[:-1], theta[-1] - theta[:-1] @ middle)
+
+
+def _logistic(
+    X: FloatArray, y: FloatArray, weight: FloatArray | None, centre: FloatArray, theta: FloatArray
+) -> FloatArray:
+    w = np.ones(len(y)) if weight is None else weight
+    unit = float(w.mean())
+    eye = PRIOR * unit * np.eye(len(centre))
+
+    def loss(t: FloatArray) -> float:
+        z = X @ t
+        return float(w @ (np.logaddexp(0.0, z) - y * z) + 0.5 * PRIOR * unit * np.square(t - centre).sum())
+
+    value = loss(theta)
+    for _ in range(_STEPS):
+        p = 0.5 * (1.0 + np.tanh(0.5 * (X @ theta)))
+        gradient = X.T @ (w * (p - y)) + eye @ (theta - centre)
+        hessian = X.T @ (X * (w * p * (1.0 - p))[:, None]) + eye
+        step = np.linalg.solve(hessian, gradient)
+        share = 1.0
+        while (after := loss(theta - share * step)) > value + 1e-12 * abs(value) and share > 1e-6:
+            share *= 0.5
+        theta, value = theta - share * step, after
+        if np.abs(step).max() <= _CLOSE * (1.0 + np.abs(theta).max()):
+            break
+    return theta
+
+
+class Softmax(NamedTuple):
+    """Weights and shifts of K classes."""
+
+    weights: FloatArray
+    shifts: FloatArray
+
+
+class _Sums(NamedTuple):
+    value: float
+    gradient: FloatArray
+    hessian: FloatArray | None
+    curvature: FloatArray  # its diagonal
+
+
+class _Rows:
+    """Log-probabilities of K classes, what happened, and the numbers of each class, one after another."""
+
+    def __init__(self, z: FloatArray, y: IndexArray, weight: FloatArray | None, shared: bool) -> None:
+        self.z, self.y, self.weight, self.shared = z, y, weight, shared
+        self.classes = z.shape[1]
+
+    def some(self, index: IndexArray) -> "_Rows":
+        return _Rows(self.z[index], self.y[index], None if self.weight is None else self.weight[index], self.shared)
+
+    def split(self, theta: FloatArray) -> Softmax:
+        K = self.classes
+        return Softmax(np.full(K, theta[0]) if self.shared else theta[:K], theta[-K:])
+
+    def at(self, theta: FloatArray, dense: bool) -> _Sums:
+        """Return minus the log-likelihood and its derivatives."""
+        K, size = self.classes, len(theta)
+        value, gradient, diagonal = 0.0, np.zeros(size), np.zeros(size)
+        hessian = np.zeros((size, size)) if dense else None
+        step = max(1, (_BLOCK * 16) // K)
+        for start in range(0, len(self.z), step):
+            part = slice(start, start + step)
+            value += self._add(theta, part, gradient, diagonal, hessian)
+        if hessian is not None:
+            lower = np.tril(hessian)
+            hessian = lower + np.tril(lower, -1).T
+        return _Sums(value, gradient, hessian, diagonal)
+
+    def _add(
+        self, theta: FloatArray, part: slice, gradient: FloatArray, diagonal: FloatArray, hessian: FloatArray | None
+    ) -> float:
+        K, y = self.classes, self.y[part]
+        weights, shifts = self.split(theta)
+        z = np.maximum(self.z[part], _FLOOR)
+        x = z * weights[0] if self.shared else z * weights
+        x += shifts
+        x -= x.max(axis=1, keepdims=True)
+        rows = np.arange(len(y))
+        at = x[rows, y]
+        p = np.exp(x, out=x)
+        total = p.sum(axis=1)
+        p /= total[:, None]
+        surprisal = np.log(total) - at
+        w = None if self.weight is None else self.weight[part]
+        value = float(surprisal.sum() if w is None else w @ surprisal)
+        share = p if w is None else p * w[:, None]
+        seen = np.bincount(y, weights=w, minlength=K)
+        mass = share.sum(axis=0)
+        gradient[-K:] += mass - seen
+        diagonal[-K:] += mass - np.einsum("ij,ij->j", share, p)
+        zp = p * z
+        if self.shared:
+            mean, at = zp.sum(axis=1), z[rows, y]
+            gradient[0] += float((mean - at).sum() if w is None else w @ (mean - at))
+            square = np.einsum("ij,ij->i", zp, z) - mean * mean
+            diagonal[0] += float(square.sum() if w is None else w @ square)
+            if hessian is not None:
+                hessian[0, 0] = diagonal[0]
+                hessian[1:, 0] += (share * z).sum(axis=0) - share.T @ mean
+        else:
+            szp = zp if w is None else zp * w[:, None]
+            happened = np.bincount(y, weights=z[rows, y] if w is None else w * z[rows, y], minlength=K)
+            gradient[:K] += szp.sum(axis=0) - happened
+            squares = np.einsum("ij,ij->j", szp, z)
+            diagonal[:K] += squares - np.einsum("ij,ij->j", szp, zp)
+            if hessian is not None:
+                hessian[:K, :K] += np.diag(squares) - szp.T @ zp
+                hessian[K:, :K] += np.diag(szp.sum(axis=0)) - share.T @ zp
+        if hessian is not None:
+            hessian[-K:, -K:] += np.diag(mass) - share.T @ p
+        return value
+
+
+class _Prior:
+    """Normal priors: of the mean weight around 1, of weights around their mean, of shifts around 0.
+
+    How far weights and shifts differ from class to class is estimated with them, by the moments of what is expected of
+    each: classes that differ by chance alone are pulled together.
+    """
+
+    def __init__(self, classes: int, shared: bool, unit: float) -> None:
+        self.classes, self.shared, self.unit = classes, shared, unit
+        self.shift = self.weight = 1.0  # variances
+
+    def precision(self) -> FloatArray:
+        K = self.classes
+        size = (1 if self.shared else K) + K
+        found = np.zeros((size, size))
+        found[-K:, -K:] = np.eye(K) / self.shift
+        if self.shared:
+            found[0, 0] = PRIOR
+        else:
+            mean = np.full((K, K), 1.0 / K)
+            found[:K, :K] = (np.eye(K) - mean) / self.weight + PRIOR * mean / K
+        return found * self.unit
+
+    def centre(self) -> FloatArray:
+        K = self.classes
+        return np.concatenate([np.ones(1 if self.shared else K), np.zeros(K)])
+
+    def learn(self, theta: FloatArray, curvature: FloatArray) -> bool:
+        """Estimate the variances anew, and tell whether they have settled."""
+        K, (least, most) = self.classes, (s * s for s in _SPREAD)
+        before = self.shift, self.weight
+
+        def variance(values: FloatArray, seen: FloatArray, now: float) -> float:
+            rest = 1.0 / (seen / self.unit + 1.0 / now)
+            return min(max(float((np.square(values) + rest).mean()), least), most)
+
+        self.shift = variance(theta[-K:], curvature[-K:], self.shift)
+        if not self.shared:
+            self.weight = variance(theta[:K] - theta[:K].mean(), curvature[:K], self.weight)
+        pairs = zip(before, (self.shift, self.weight), strict=True)
+        return all(abs(math.log(a / b)) < 0.05 for a, b in pairs)
+
+
+def softmax(z: FloatArray, y: IndexArray, weight: FloatArray | None, *, shared: bool) -> Softmax:
+    """Return the likeliest weights and shifts of log-probabilities; ``shared`` for one weight of all classes."""
+    rows = _Rows(z, y, weight, shared)
+    prior = _Prior(rows.classes, shared, 1.0 if weight is None else float(weight.mean()))
+    theta = prior.centre()
+    if len(y) > _MANY:
+        some = rows.some(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
+        theta = _fitted(some, prior, theta)
+        prior.shift = prior.weight = 1.0
+    return rows.split(_fitted(rows, prior, theta))
+
+
+def _fitted(rows: _Rows, prior: _Prior, theta: FloatArray) -> FloatArray:
+    centre = prior.centre()
+    if len(theta) > _DENSE:
+        return _sparse(rows, prior, theta, centre)
+    settled, before, step = False, math.inf, np.zeros_like(theta)
+    for _ in range(_STEPS):
+        here = rows.at(theta, dense=True)
+        away = theta - centre
+        value = here.value + 0.5 * float(away @ prior.precision() @ away)
+        if value > before * (1.0 + 1e-12) and np.abs(step).max() > 1e-6:  # too far
+            step *= 0.5
+            theta = theta + step
+            continue
+        if not settled:
+            settled = prior.learn(theta, here.curvature)
+        precision = prior.precision()
+        before = here.value + 0.5 * float(away @ precision @ away)
+        assert here.hessian is not None
+        gradient = here.gradient + precision @ away
+        step = np.asarray(np.linalg.solve(here.hessian + precision, gradient))
+        theta = np.asarray(theta - step)
+        if settled and float(gradient @ step) <= 1e-10 * (1.0 + here.value):
+            break
+    return theta
+
+
+def _sparse(rows: _Rows, prior: _Prior, theta: FloatArray, centre: FloatArray) -> FloatArray:
+    """Fit many numbers, without the matrix of second derivatives."""
+    for _ in range(10):
+        precision = prior.precision()
+        scale = 1.0 / np.sqrt(rows.at(theta, dense=False).curvature + np.diag(precision))
+
+        def loss(x: FloatArray) -> tuple[float, FloatArray]:
+            t = x * scale  # noqa: B023
+            here, away = rows.at(t, dense=False), t - centre
+            pulled = precision @ away  # noqa: B023
+            return here.value + 0.5 * float(away @ pulled), (here.gradient + pulled) * scale  # noqa: B023
+
+        found = optimize.minimize(loss, theta / scale, jac=True, method="L-BFGS-B", options={"maxiter": 100})
+        theta = found.x * scale
+        if prior.learn(theta, rows.at(theta, dense=False).curvature):
+            break
+    return theta

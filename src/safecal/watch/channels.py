@@ -1,0 +1,330 @@
+"""Who is told when an alarm is raised: a command of yours, or an address on the web."""
+
+import base64
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Self, final
+from urllib.parse import unquote, unquote_to_bytes, urlsplit, urlunsplit
+
+from .. import documents
+from .._checks.columns import whole_number
+from .._checks.message import fail
+from .._versions import version
+from ..errors import NotifyError, OptionError
+from ..visible import shortened
+from .history import Raised
+from .standing import group_names, log10
+
+__all__ = ["body", "channels", "check_url", "post", "run_command"]
+
+_AGAIN = {408, 425, 429}  # answers that ask to come back later, beside 500 and above
+_LONGEST = 1000  # characters of an environment variable
+_SAID = 200  # characters of an answer that are shown
+
+
+def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Raised], None]]:
+    """Return the channels that were asked for."""
+    found: dict[str, Callable[[Raised], None]] = {}
+    if command is not None:
+        found["command"] = lambda raised: run_command(command, raised, timeout=60.0)
+    if webhook is not None:
+        found["webhook"] = lambda raised: post(webhook, raised, attempts=3, timeout=10.0)
+    return found
+
+
+def body(raised: Raised) -> dict[str, Any]:
+    """Return an alarm as the JSON object that a command reads and a webhook is sent.
+
+    Parameters
+    ----------
+    raised : Raised
+        The alarm.
+
+    Returns
+    -------
+    dict
+        ``kind``, ``direction``, ``group``, ``row``, ``began``, ``window``, ``log10_e_value``, ``log10_threshold``,
+        ``ecd`` and ``allowed`` of the rows it speaks of, ``within`` (whether they lie within the limits), ``at``,
+        ``batch`` and ``text``. An infinite number is written as ``"inf"``.
+
+    Examples
+    --------
+    >>> from safecal.monitor import Alarm
+    >>> from safecal.watch.history import Raised
+    >>> alarm = Alarm("change", "over-confident", None, 5200, 15.2, 13.8, 4990, "2026-11-14")
+    >>> body(Raised(alarm, "2026-11-14T09:30:00+00:00", "part-7.csv"))["text"]
+    'changed at about row 4990, too sharp: e-value 3.99e+06 at row 5200, 9.85e+05 was asked for (window 2026-11-14)'
+    """
+    alarm = raised.alarm
+    size = alarm.size
+    return {
+        "source": "safecal",
+        "version": documents.SCHEMA_VERSION,
+        "kind": alarm.kind,
+        "direction": alarm.direction,
+        "group": documents.plain(alarm.group),
+        "row": alarm.row,
+        "began": alarm.began,
+        "window": alarm.window,
+        "log10_e_value": documents.number(log10(alarm.log_e_value)),
+        "log10_threshold": documents.number(log10(alarm.log_threshold)),
+        "ecd": None if size is None else documents.number(size.ecd),
+        "allowed": None if size is None else size.allowed,
+        "within": None if size is None else size.within,
+        "at": raised.at,
+        "batch": raised.batch,
+        "text": str(alarm),
+    }
+
+
+def run_command(command: str, raised: Raised, *, timeout: float = 30) -> None:
+    """Run a command through the shell, and tell it about an alarm.
+
+    The alarm comes as one line of JSON on its standard input, as `body` gives it, and by parts in environment
+    variables: ``SAFECAL_ALARM_KIND``, ``…_DIRECTION``, ``…_GROUP`` and so on, empty where there is none and cut
+    after 1000 characters. What it prints goes to standard error.
+
+    Parameters
+    ----------
+    command : str
+        A line for the shell.
+    raised : Raised
+        The alarm.
+    timeout : float, default 30
+        Seconds after which it is ended, with everything that it started.
+
+    Raises
+    ------
+    NotifyError
+        When it ends with another status than 0, or not in time.
+    """
+    content = body(raised)
+    environment = {f"SAFECAL_ALARM_{name.upper()}": _text(value) for name, value in content.items()}
+    if isinstance(raised.alarm.group, tuple):
+        environment["SAFECAL_ALARM_GROUP"] = _text(group_names([raised.alarm.group])[raised.alarm.group])
+    with subprocess.Popen(
+        command, shell=True, stdin=subprocess.PIPE, stdout=2, env=os.environ | environment, start_new_session=True
+    ) as process:
+        try:
+            process.communicate(json.dumps(content).encode() + b"\n", timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise NotifyError(f"the alarm command was ended: it took more than {timeout:g} s: {command}") from None
+        except BaseException:
+            _end(process)
+            raise
+    if process.returncode != 0:
+        how = f"ended with status {process.returncode}"
+        if process.returncode < 0:
+            how = f"was ended by signal {-process.returncode}"
+        raise NotifyError(f"the alarm command {how}: {command}")
+
+
+def _text(value: Any) -> str:
+    """Return a value for an environment variable, which cannot hold everything that text can."""
+    return "" if value is None else shortened(str(value), _LONGEST)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "killpg"):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    else:
+        process.kill()
+    process.wait()
+
+
+def check_url(url: str) -> str:
+    """Return an address that can be posted to; refuse any other.
+
+    Parameters
+    ----------
+    url : str
+        It begins with ``http://`` or ``https://``. A name and a password may stand before the host.
+
+    Returns
+    -------
+    str
+        The same.
+
+    Raises
+    ------
+    OptionError
+        When it is no such address. The message does not show it: it may hold a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        (parts.hostname or "").encode("idna")
+    except (ValueError, AttributeError, TypeError):
+        good = False
+    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        hint = "such as https://example.org/hooks/1; other characters than ASCII are written as %XX."
+        raise fail(OptionError, "url", "must be an http or https address", hint=hint)
+    return url
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follow no redirection: what was posted would be lost on the way, and a password might go to a stranger."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+@final
+class _Line:
+    """The connection of one attempt, which is cut when its time is up, however busily the other side drips."""
+
+    def __init__(self, seconds: float) -> None:
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+        self.cut = False
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+            self._socket = None
+
+    def take(self, found: socket.socket) -> None:
+        """Keep a second handle: it reaches the connection through TLS, a proxy and a half-read answer alike."""
+        with self._lock:
+            if self._socket is None:
+                self._socket = found.dup()
+            if self.cut:
+                self._hang_up()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.cut = True
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):  # the other side may have gone already
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def opener(self) -> urllib.request.OpenerDirector:
+        """Return what opens an address over connections that this line can cut."""
+        line = self
+
+        class Taken:
+            def __setattr__(self, name: str, value: Any) -> None:
+                super().__setattr__(name, value)
+                if name == "sock" and value is not None:
+                    line.take(value)
+
+        class Plain(Taken, http.client.HTTPConnection): ...
+
+        class Secure(Taken, http.client.HTTPSConnection): ...
+
+        class Http(urllib.request.HTTPHandler):
+            def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+                return self.do_open(Plain, request)
+
+        class Https(urllib.request.HTTPSHandler):
+            def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+                return self.do_open(Secure, request)
+
+        return urllib.request.build_opener(_Stay, Http, Https)
+
+
+def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pause: float = 1.0) -> None:
+    """Post an alarm to an address as JSON, as `body` gives it; try again where that may help.
+
+    Answers of 500 and above, 408, 425, 429, a refused or broken connection and silence are tried again, after
+    ``pause`` seconds and then twice as long each time. Every other answer than 2xx is final. Redirections are not
+    followed, and what stands in an answer is not read.
+
+    Parameters
+    ----------
+    url : str
+        An http or https address. A name and a password before the host, ``https://me:secret@example.org/``, are sent
+        as basic authorisation. It may hold a secret: messages name its host only.
+    raised : Raised
+        The alarm.
+    attempts : int, default 4
+        Times to try, in all.
+    timeout : float, default 10
+        Seconds that an attempt may take, from the first byte to the last, however slowly the answer comes.
+    pause : float, default 1.0
+        Seconds to wait before the second attempt.
+
+    Raises
+    ------
+    OptionError
+        When the address is none.
+    NotifyError
+        When it was refused, or when every attempt failed.
+    """
+    check_url(url)
+    whole_number(attempts, "attempts", 1)
+    address, headers = _apart(url)
+    headers |= {"Content-Type": "application/json", "User-Agent": f"safecal/{version()}"}
+    data = json.dumps(body(raised)).encode()
+    said = ""
+    for attempt in range(attempts):
+        if attempt:
+            time.sleep(pause * 2 ** (attempt - 1))
+        request = urllib.request.Request(address, data, headers, method="POST")
+        with _Line(timeout) as line:
+            try:
+                with line.opener().open(request, timeout=timeout):
+                    if not line.cut:  # an answer that was cut short may look like a whole one
+                        return
+            except urllib.error.HTTPError as error:
+                with error:
+                    said = _said(f"{error.code} {error.reason}", url)
+                if error.code < 500 and error.code not in _AGAIN:
+                    raise NotifyError(f"the webhook at {_host(url)} refused the alarm: {said}.") from None
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                said = _said(str(getattr(error, "reason", error)) or type(error).__name__, url)
+            if line.cut:
+                said = f"no whole answer came within {timeout:g} s"
+    times = "once" if attempts == 1 else f"{attempts} times"
+    raise NotifyError(f"the webhook at {_host(url)} was tried {times}, and failed; at last: {said}.")
+
+
+def _apart(url: str) -> tuple[str, dict[str, str]]:
+    """Return the address without name and password, and the header that carries them."""
+    parts = urlsplit(url)
+    user, found, host = parts.netloc.rpartition("@")
+    if not found:
+        return url, {}
+    name, _, password = user.partition(":")
+    token = base64.b64encode(unquote_to_bytes(name) + b":" + unquote_to_bytes(password)).decode("ascii")
+    return urlunsplit(parts._replace(netloc=host)), {"Authorization": f"Basic {token}"}
+
+
+def _said(text: str, url: str) -> str:
+    """Return what went wrong, in one short line, without the secrets that a rude server may have sent back."""
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    password = user.partition(":")[2]
+    found = {user, password, unquote(password), parts.path, parts.query, _apart(url)[1].get("Authorization", "")[6:]}
+    for secret in sorted(found - {"", "/"}, key=len, reverse=True):
+        text = text.replace(secret, "...")
+    return shortened(text.strip(), _SAID)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]

@@ -1,0 +1,245 @@
+"""How a watched model stands now, and since when, in words."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import final
+
+from ..html.markup import Markup, element, join, shortened
+from ..html.numbers import evidence, grouped, moment_text, rows
+from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE
+from .history import History, Raised
+from .standing import Reading, group_is_mild, group_names, is_mild, last_alarm, speaking
+
+__all__ = ["State", "named", "state"]
+
+_NAMED = 3  # groups that a sentence names
+_ACKNOWLEDGE = (
+    "Acknowledge the alarm when it is dealt with.",
+    "`safecal watch acknowledge` lets the detector look for the next change.",
+)
+_NO_CHANGE = "The detector sees no change that was not acknowledged."
+_FOR_GOOD = "The alarm since the start stands for good: it speaks about all rows, also those of long ago."
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the page says first.
+
+    Attributes
+    ----------
+    title : str
+        A word or two.
+    shape : str
+        The decision of a report that has the same icon.
+    tone : str
+        The class of its colours.
+    headline : str
+        As one would say it aloud.
+    reason : str or Markup
+        Why, and since when.
+    meaning : tuple of str
+        What that means, a paragraph each.
+    steps : tuple of (str, str)
+        What to do, and how.
+    """
+
+    title: str
+    shape: str
+    tone: str
+    headline: str
+    reason: str | Markup
+    meaning: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+
+
+def state(history: History) -> State:
+    """Say how the model stands now: all rows first, then the groups; over-confidence before a shift before caution."""
+    monitor = history.monitor
+    total = Reading.of(monitor)
+    if total.summary.n == 0:
+        return _waiting()
+    bad = [group for group in monitor.groups if Reading.of(monitor, group).over_confident_now]
+    if total.over_confident_now:
+        return _over(history, total, bad)
+    if bad:
+        return _groups(history, bad)
+    for direction in ("shifted up", "shifted down"):
+        if direction in total.raised and total.evidence[direction] >= total.thresholds[direction]:
+            return _shifted(history, direction)
+    if total.over_confident:
+        return _was(history, total, "over-confident", "WAS OVER-CONFIDENT")
+    for direction in ("shifted up", "shifted down"):
+        if direction in total.raised:
+            return _was(history, total, direction, "WAS SHIFTED")
+    if "under-confident" in (*total.raised, *total.changes):
+        return _under(history, total)
+    return _quiet(total)
+
+
+def named(name: str) -> Markup:
+    """Return the name of a window or batch, which no line break parts if it is short."""
+    return element("bdi", shortened(name, 60), class_="name" if len(name) <= 20 else None)
+
+
+def _when(raised: Raised) -> str:
+    return f"The alarm was raised at row {grouped(raised.alarm.row)}, on {moment_text(raised.at)}."
+
+
+def _since(history: History, reading: Reading, direction: str = "over-confident", group: Hashable = None) -> Markup:
+    """Say what the alarm says: since when, which way, and how large that is beside the limits."""
+    found = speaking(history, reading, direction, group)
+    if found is None:
+        return join(["Its rows together speak against a model that was calibrated since the start."])
+    alarm = found.alarm
+    if alarm.kind == "since the start":
+        return join([f"It was {alarm.what}. {_when(found)}"])
+    window = history.monitor.window_of(alarm.began) if group is None else None
+    where = [f" Row {grouped(alarm.began)} came in window ", named(window), "."] if window is not None else []
+    return join([f"It {alarm.what}.", *where, f" {_when(found)}"])
+
+
+def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
+    impossible = reading.summary.n_impossible
+    found = speaking(history, reading, "over-confident")
+    mild, judged = is_mild(history.monitor, None if found is None else found.alarm)
+    headline = "It is surer than it should be"
+    if impossible:
+        headline = "It called impossible what happened"
+    meaning = [_promise(history, reading.changed)]
+    if impossible:
+        meaning.append(
+            f"{rows(impossible)} had an outcome to which the model had given probability 0. Evidence and ECD are "
+            "infinite from there on, and stay so: fix the model and watch it anew."
+        )
+    elif judged is not None:
+        meaning.insert(0, str(judged))
+    if not reading.changed:
+        meaning.append(f"{_NO_CHANGE} {_FOR_GOOD}")
+    shifted = [last_alarm(history, "since the start", direction) for direction in ("shifted up", "shifted down")]
+    meaning += [f"It was also {raised.alarm.what}." for raised in shifted if raised is not None]
+    if bad:
+        meaning.append(
+            f"{_many(bad)} over-confident by {'itself' if len(bad) == 1 else 'themselves'}: {_names(history, bad)}."
+        )
+    reason = _since(history, reading)
+    if mild and not impossible:
+        title = "CHANGED" if reading.changed else "NOT CALIBRATED"
+        small = found is None or found.alarm.size is None or found.alarm.size.within
+        said = "It is too sharp, and within the limits" if small else "It is too sharp; since then within the limits"
+        steps = _steps(reading.changed, mild=True)
+        return State(title, UNDETERMINED, "undetermined", said, reason, tuple(meaning), steps)
+    return State("OVER-CONFIDENT", UNSAFE, "unsafe", headline, reason, tuple(meaning), _steps(reading.changed))
+
+
+def _shifted(history: History, direction: str) -> State:
+    """Say that the event happens more often than the model says, or less often; unsafe where a verdict says so."""
+    found = last_alarm(history, "since the start", direction)
+    mild, judged = is_mild(history.monitor, None if found is None else found.alarm)
+    unsafe = not mild if judged is None else judged.verdict.decision == UNSAFE
+    often = "more" if direction == "shifted up" else "less"
+    meaning = [] if judged is None else [str(judged)]
+    meaning += [_promise(history, False), _FOR_GOOD]
+    steps = list(_steps(False, mild=mild))
+    steps[-1] = (
+        "Recalibrate shift and slope on fresh rows.",
+        "A temperature does not mend a shift. A recalibrated model is a new one: watch it with a new state.",
+    )
+    return State(
+        "SHIFTED",
+        UNSAFE if unsafe else UNDETERMINED,
+        "unsafe" if unsafe else "undetermined",
+        f"The event happens {often} often than it says",
+        _since(history, Reading.of(history.monitor), direction),
+        tuple(meaning),
+        tuple(steps),
+    )
+
+
+def _promise(history: History, changed: bool) -> str:
+    if changed:
+        length = grouped(round(history.monitor.run_length))
+        return f"If the model were calibrated, such an alarm would come at most once in {length} rows, on average."
+    alpha = f"{history.monitor.alpha:g}"
+    return f"If the model were calibrated, the probability of ever raising such an alarm would be at most {alpha}."
+
+
+def _was(history: History, reading: Reading, direction: str, title: str) -> State:
+    shrunk = f" By now that evidence has shrunk to {evidence(reading.evidence[direction])}."
+    reason = join([_since(history, reading, direction), shrunk])
+    headline = "An old alarm stands, and there is no new one"
+    meaning = (_NO_CHANGE, _FOR_GOOD)
+    step = ("If the model was replaced, watch it with a new state.", "Old rows then no longer speak for or against it.")
+    return State(title, UNDETERMINED, "undetermined", headline, reason, meaning, (step,))
+
+
+def _many(bad: list[Hashable]) -> str:
+    return "One group is" if len(bad) == 1 else f"{len(bad)} groups are"
+
+
+def _names(history: History, groups: list[Hashable]) -> str:
+    texts = group_names(history.monitor.groups)
+    more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
+    return ", ".join(shortened(texts[group], 40) for group in groups[:_NAMED]) + more
+
+
+def _groups(history: History, bad: list[Hashable]) -> State:
+    one = len(bad) == 1
+    monitor = history.monitor
+    mild = all(group_is_mild(history, group) for group in bad)
+    what = f"{_many(bad)} {'too sharp, and within the limits' if mild else 'over-confident'}"
+    since = _since(history, Reading.of(monitor, bad[0]), group=bad[0]) if one else None
+    reason = join([f"{_names(history, bad)}. ", since])
+    meaning = (
+        "All rows together raise no alarm: a small group, or one that other groups outweigh, does not show there.",
+        "Rows of a group are counted within it. The thresholds of groups are higher, so that all of them together keep "
+        "the promise.",
+    )
+    title = f"{'NOT CALIBRATED' if mild else 'OVER-CONFIDENT'} IN {'A GROUP' if one else f'{len(bad)} GROUPS'}"
+    shape, tone = (UNDETERMINED, "undetermined") if mild else (UNSAFE, "unsafe")
+    return State(title, shape, tone, what, reason, meaning, _steps(True, mild=mild))
+
+
+def _under(history: History, reading: Reading) -> State:
+    reason = join([_since(history, reading, "under-confident"), " It is right more often than it claims."])
+    meaning = ("That is cautious, not unsafe: what it says may be relied on, and it could say more.",)
+    steps = [("Recalibrate, if caution costs.", "A temperature below 1 lets it say what it knows.")]
+    steps += [_ACKNOWLEDGE] if "under-confident" in reading.changes else []
+    headline = "It is less sure than it could be"
+    return State("UNDER-CONFIDENT", UNDETERMINED, "undetermined", headline, reason, meaning, tuple(steps))
+
+
+def _quiet(reading: Reading) -> State:
+    reason = (
+        f"After {rows(reading.summary.n)}, the evidence of over-confidence since the start is "
+        f"{evidence(reading.over)}, and {evidence(reading.threshold)} raises an alarm. That of a change is "
+        f"{evidence(reading.change)}, and {evidence(reading.change_threshold)} raises an alarm."
+    )
+    meaning = (
+        "No alarm is not a proof of calibration. It says that what was seen so far is no strong evidence against it. "
+        "The windows below show how large an over-confidence may still hide.",
+    )
+    step = ("Nothing has to be done.", "Go on watching; this may be looked at as often as you like.")
+    return State("NO ALARM", SAFE, "calm", "Nothing speaks loudly against it", reason, meaning, (step,))
+
+
+def _waiting() -> State:
+    step = ("Send the first batch.", "Predictions must be fixed before their outcomes are known.")
+    reason = "No batch has been taken in."
+    return State("NO ROWS YET", UNDETERMINED, "undetermined", "There is nothing to tell", reason, (), (step,))
+
+
+def _steps(changed: bool, *, mild: bool = False) -> tuple[tuple[str, str], ...]:
+    """Say what to do; what is within the limits may be relied on meanwhile."""
+    meanwhile = ("Do not rely on its certainty until then.", "Widen what it says, or ask a person.")
+    if mild:
+        meanwhile = (
+            "Its certainty may be relied on within the limits.",
+            "Watch whether it grows, window by window.",
+        )
+    steps = [
+        ("Look at what came with it.", "New data, a new version, a sensor, another population: see the windows below."),
+        meanwhile,
+        ("Recalibrate on fresh rows, or train again.", "A recalibrated model is a new one: watch it with a new state."),
+    ]
+    return (*steps, _ACKNOWLEDGE) if changed else tuple(steps)

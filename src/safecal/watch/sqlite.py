@@ -1,0 +1,302 @@
+"""The embedded store, one SQLite file; and `open_store`, which takes it or PostgreSQL, as the address says.
+
+Every transaction is synced to the disk before it counts as done (``synchronous=EXTRA``, rollback journal), so a batch
+that was acknowledged survives a kill and a loss of power. One watcher at a time: it holds a lock on a small file
+beside the store, ``FILE.lock``, for as long as it lives; the system lets go of it however the watcher ends. Others may
+read meanwhile. A symbolic link leads to the lock of the file it points to; a file with two names is refused, since what
+a killed watcher left unfinished is found beside one of them only. Files that are made here belong to their owner alone.
+"""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, final
+
+from ..errors import FileError, LockedError, SafecalError
+from ..monitor import Monitor
+from .postgresql import PostgresqlStore
+from .store import TABLES, VERSION, Row, Store
+
+__all__ = ["APPLICATION", "SqliteStore", "open_store", "store_files"]
+
+APPLICATION = 0x5AFECA1  # what the header of our files says they belong to
+_SUFFIX = ".lock"
+
+
+@final
+class SqliteStore(Store):
+    """A model's memory in a SQLite file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file; its folder must exist.
+    model : str, default "model"
+        The name of the model.
+    settings : mapping, optional
+        What the watcher runs with. Without, the store is read only, and no lock is taken.
+    monitor : Monitor, optional
+        What a new store begins with.
+    patience : float, default 10.0
+        Seconds to wait for another program that has locked the file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from safecal.monitor import Monitor
+    >>> from safecal.watch.sqlite import SqliteStore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with SqliteStore(pathlib.Path(folder) / "watch.sqlite", settings={"alpha": 0.05}) as store:
+    ...         print(store.monitor().summary.n, store.known("monday.csv"))
+    0 None
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        model: str = "model",
+        settings: Mapping[str, Any] | None = None,
+        monitor: Monitor | None = None,
+        patience: float = 10.0,
+    ) -> None:
+        super().__init__(os.fspath(path), model)
+        self._path, self._patience = Path(os.path.realpath(path)), patience
+        self._lock: sqlite3.Connection | None = None
+        self._connection: sqlite3.Connection | None = None
+        try:
+            if settings is not None:
+                self._open_to_write()
+                self.begin(settings, monitor or Monitor())
+            else:
+                self._open()
+                self.resume()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_to_write(self) -> None:
+        if not self._path.parent.is_dir():
+            raise FileError(f"the folder of {self.name} does not exist.\n\nHint: mkdir -p {self._path.parent}")
+        if self._path.is_dir():
+            raise FileError(f"{self.name} is a folder; `--store` names a file.")
+        with self._clear():
+            self._make(Path(self._lock_file))
+            self._lock = self.lock()
+            self._make(self._path)
+            self._one_name()
+            self._connect("rw")
+            self._create_or_check()
+
+    def _open(self) -> None:
+        if not self._path.is_file():
+            raise FileError(f"there is no store at {self.name}.\n\nHint: `--store` says where it is.")
+        self._one_name()
+        with self._clear():
+            # Open to write where we may: what a killed watcher left unfinished is then undone first.
+            self._connect("rw" if os.access(self._path, os.W_OK) else "ro")
+            self._check()
+
+    @property
+    def _lock_file(self) -> str:
+        return f"{self._path}{_SUFFIX}"
+
+    def _make(self, path: Path) -> None:
+        """Make an empty file that no one else can read, where there is none."""
+        with suppress(FileExistsError), self._writable():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except PermissionError as error:
+            raise self._read_only() from error
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.ENOSPC, errno.EDQUOT):
+                raise
+            full = "is on a full disk" if error.errno != errno.EROFS else "is on a disk that is read-only"
+            raise FileError(f"{self.name} {full}.\n\nHint: give another `--store`.") from error
+
+    def _one_name(self) -> None:
+        if self._path.stat().st_nlink > 1:
+            raise FileError(
+                f"{self.name} has a second name (a hard link), under which another watcher would not be noticed.\n\n"
+                "Hint: remove the other name, or make a copy; a symbolic link may stay."
+            )
+
+    def lock(self) -> sqlite3.Connection:
+        """Take the lock of the watcher, for as long as the connection lives."""
+        connection = sqlite3.connect(self._lock_file, timeout=0, isolation_level=None)
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if not _is(error, "SQLITE_BUSY"):
+                raise
+            raise LockedError(
+                f"{self.name} is locked: another watcher is at work on it.\n\n"
+                "Hint: one watcher for a store. Stop the other, or give another `--store`."
+            ) from error
+        return connection
+
+    def _connect(self, mode: str) -> None:
+        place = f"{self._path.absolute().as_uri()}?mode={mode}"
+        # Only one thread speaks to it at a time; which one may change.
+        self._connection = sqlite3.connect(
+            place, uri=True, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        self._connection.execute("PRAGMA synchronous=EXTRA")
+
+    def _create_or_check(self) -> None:
+        assert self._connection is not None
+        with self._transaction():
+            new = self._number("application_id") == 0 and not self._rows("SELECT 1 FROM sqlite_master")
+            if new:
+                self._rows(f"PRAGMA application_id={APPLICATION}")
+                self._rows(f"PRAGMA user_version={VERSION}")
+                for table in TABLES:
+                    self._rows(table.format(serial="INTEGER PRIMARY KEY"))
+        self._check()
+        # SQLite opens what it may not write to without a word; better to hear of it now than at the first batch.
+        if not all(os.access(place, os.W_OK) for place in (self._path, self._lock_file)):
+            raise self._read_only()
+        with self._transaction():
+            self._rows(f"PRAGMA user_version={VERSION}")
+
+    def _check(self) -> None:
+        if self._number("application_id") != APPLICATION:
+            raise FileError(
+                f"{self.name} is a SQLite file of another program; it is left as it is.\n\n"
+                "Hint: give another name with `--store`."
+            )
+        if self._number("user_version") != VERSION:
+            raise FileError(
+                f"{self.name} is of version {self._number('user_version')}; this safecal reads version {VERSION}.\n\n"
+                "Hint: it was written by another release of safecal; use that one."
+            )
+        found = self._rows("PRAGMA quick_check(1)")[0][0]
+        if found != "ok":
+            raise FileError(f"{self.name} is damaged: {found}. It is left as it is.\n\nHint: restore it from a copy.")
+
+    def _number(self, pragma: str) -> int:
+        return int(self._rows(f"PRAGMA {pragma}")[0][0])
+
+    def _rows(self, words: str, values: Sequence[Any] = ()) -> list[Row]:
+        assert self._connection is not None
+        return self._connection.execute(words, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        assert self._connection is not None
+        with self._clear():
+            self._connection.execute("BEGIN" if self._lock is None else "BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a full disk has rolled back already
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _clear(self) -> Iterator[None]:
+        """Turn what SQLite says into words, with one move to make."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._in_words(error) from error
+
+    def _in_words(self, error: sqlite3.Error) -> SafecalError:
+        name = self.name
+        if _is(error, "SQLITE_BUSY"):
+            return FileError(
+                f"{name} is locked by another program, for more than {self._patience:g} s.\n\n"
+                "Hint: end its transaction; nothing of ours was written."
+            )
+        if _is(error, "SQLITE_FULL") or _is(error, "SQLITE_IOERR"):
+            what = "is on a full disk" if _is(error, "SQLITE_FULL") else f"cannot be written or read ({error})"
+            return FileError(f"{name} {what}; the last batch was not counted.\n\nHint: make room and start again.")
+        if _is(error, "SQLITE_READONLY") or _is(error, "SQLITE_CANTOPEN") or _is(error, "SQLITE_PERM"):
+            return self._read_only()
+        if _is(error, "SQLITE_NOTADB") or _is(error, "SQLITE_CORRUPT"):
+            return FileError(
+                f"{name} is not a store of safecal, or it is damaged ({error}). It is left as it is.\n\n"
+                "Hint: restore it from a copy, or give another name with `--store`."
+            )
+        return FileError(f"{name} cannot be used: {error}.")
+
+    def _read_only(self) -> FileError:
+        return FileError(
+            f"{self.name} cannot be written: the file or its folder is read-only.\n\nHint: give another `--store`."
+        )
+
+    def close(self) -> None:
+        for connection in (self._connection, self._lock):
+            if connection is not None:
+                connection.close()
+        self._connection = self._lock = None
+
+
+def _is(error: sqlite3.Error, name: str) -> bool:
+    """Tell whether the error is of a kind; SQLite's extended codes begin with the plain ones."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and (code & 0xFF) == getattr(sqlite3, name)
+
+
+_URLS = ("postgresql://", "postgres://")
+
+
+def open_store(
+    address: str,
+    *,
+    model: str = "model",
+    settings: Mapping[str, Any] | None = None,
+    monitor: Monitor | None = None,
+    patience: float = 10.0,
+) -> Store:
+    """Open a store.
+
+    Parameters
+    ----------
+    address : str
+        ``postgresql://…``, or the name of a SQLite file.
+    model : str, default "model"
+        The name of the model.
+    settings : mapping, optional
+        What a watcher runs with; it then holds the store. Without, the store is only read.
+    monitor : Monitor, optional
+        What a new store begins with.
+    patience : float, default 10.0
+        Seconds to wait for the locks of other programs.
+
+    Returns
+    -------
+    Store
+        Close it after use; it is a context manager.
+    """
+    if address.startswith(_URLS):
+        return PostgresqlStore(address, model=model, settings=settings, monitor=monitor, patience=patience)
+    return SqliteStore(address, model=model, settings=settings, monitor=monitor, patience=patience)
+
+
+def store_files(address: str) -> tuple[str, ...]:
+    """Return the files that belong to a store, whether they exist or not.
+
+    Parameters
+    ----------
+    address : str
+        As for `open_store`.
+
+    Returns
+    -------
+    tuple of str
+        The SQLite file, and what SQLite and the watcher may put beside it; nothing for PostgreSQL.
+    """
+    if address.startswith(_URLS):
+        return ()
+    real = os.path.realpath(address)  # what belongs to it lies where it lies, and not where a link to it does
+    return (address, *(f"{real}{end}" for end in ("-journal", "-wal", "-shm", ".lock")))
