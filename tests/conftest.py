@@ -76,22 +76,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in _LONG_EXAMPLES:
             item.add_marker(pytest.mark.proof)
+        # One of the cases stays fast: the others run the same lines.
+        if any(mark.name == "proof" for mark in getattr(getattr(item, "callspec", None), "marks", ())):
+            item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure no process that a test starts whose own lines are not measured."""
-    told = os.environ.pop("COVERAGE_PROCESS_CONFIG", None) if item.get_closest_marker("no_cover") else None
+    """Measure neither the fixtures nor the processes of a test whose own lines are not measured."""
+    if item.get_closest_marker("no_cover") is None:
+        return (yield)
+    coverage = getattr(item.config.pluginmanager.getplugin("_cov"), "cov_controller", None)
+    told = os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+    if coverage is not None:
+        coverage.pause()
     try:
         return (yield)
     finally:
+        if coverage is not None and not coverage.started:  # pytest-cov itself goes on after the call
+            coverage.resume()
         if told is not None:
             os.environ["COVERAGE_PROCESS_CONFIG"] = told
 
 
 @pytest.hookimpl(optionalhook=True)  # where pytest-xdist is not installed, no one calls it
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Use every core; where every tier runs, one worker more: some tests wait for a kill, a server or a browser."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + (config.option.markexpr == "")
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give a module to one worker, so that its fixtures are built once.
+    """Give a module to one worker, so that its fixtures are built once, and what asks Spark too: one session for all.
 
     The cells of `statistics/` share nothing, and each takes long: they are dealt out one by one, at the end.
     """
@@ -100,6 +117,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class OneModuleOneWorker(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             module, _, test = nodeid.partition("::")
+            if module.startswith("tests/engines/") and ("spark" in test or "OnClusters" in test):
+                return "spark"
             return f"{module}[{test.partition('[')[2]}" if module.startswith("tests/statistics/") else module
 
     return OneModuleOneWorker(config, log) if config.getoption("dist") == "load" else None

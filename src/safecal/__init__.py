@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .judge.planning import RowsNeeded, rows_needed
     from .judge.reliability import Reliability, assess_reliability
     from .judge.verdict import Verdict
+    from .maps.front_door import recalibrate
     from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
@@ -108,6 +109,7 @@ _HOMES = {
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
     "show_versions": "_versions",
 }
@@ -170,6 +172,7 @@ __all__ = [
     "nees",
     "nll",
     "particles",
+    "recalibrate",
     "rows_needed",
     "show_versions",
 ]

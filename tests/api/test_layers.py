@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,6 +81,8 @@ UPWARD = {
     ("judge.evaluation", "Evaluation.report"): {"report"},
     ("judge.evaluation", "Evaluation._repr_html_"): {"html.notebook"},
     ("judge.verdict", "Verdict._repr_html_"): {"html.notebook"},
+    ("maps.result", "Recalibration.plot"): {"plot.recalibration"},
+    ("maps.result", "Recalibration._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
     ("slices.results", "Slices._repr_html_"): {"html.slices"},
     ("slices.results", "Slices.plot"): {"plot.slices"},
@@ -113,6 +116,7 @@ class Import(NamedTuple):
     typing_only: bool
 
 
+@cache
 def _modules() -> list[str]:
     paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
     return sorted(".".join(path.parts) for path in paths)
@@ -142,6 +146,7 @@ def _walk(node: ast.AST, inside: str = "", typing_only: bool = False) -> Iterato
             yield from _walk(child, inside, typing_only)
 
 
+@cache
 def _exists(dotted: str) -> bool:
     path = PACKAGE.joinpath(*dotted.split(".")) if dotted else PACKAGE
     return path.with_suffix(".py").is_file() or path.is_dir()
@@ -165,6 +170,7 @@ def _targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield dotted if _exists(dotted) else ".".join(base)
 
 
+@cache
 def _imports(module: str, source: str | None = None) -> list[Import]:
     tree = ast.parse(_source(module) if source is None else source)
     return [
@@ -219,12 +225,13 @@ def test_listed_conveniences_exist_and_are_used() -> None:
 
 
 def test_modules_form_no_circle() -> None:
+    modules = set(_modules())
     steps = {
         (step.module, target)
-        for module in _modules()
+        for module in modules
         for step in _imports(module)
         if not step.inside and not step.typing_only
-        for target in {step.target, f"{step.target}.__init__"} & set(_modules())
+        for target in {step.target, f"{step.target}.__init__"} & modules
         if target != module
     }
     while steps:

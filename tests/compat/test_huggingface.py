@@ -254,6 +254,7 @@ run_classifier(sys.argv[1], sys.argv[2], batch_size=1, cache=sys.argv[3])
 """
 
 
+@pytest.mark.no_cover
 def test_a_killed_run_goes_on_where_it_stopped(bert: Path, tmp_path: Path) -> None:
     data = write_csv(tmp_path / "rows.csv", [0, 1, 1] * 200)
     draw = random.Random(4)

@@ -788,6 +788,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@pytest.mark.no_cover
 def test_two_processes_give_what_one_gives(tmp_path: Path) -> None:
     p, y = binary(1000, False, 19)
     z, c = multiclass(1000, 5, True, 20)

@@ -135,7 +135,7 @@ def _compare(block: Block, namespace: dict[str, object], name: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.proof, pytest.mark.no_cover] if page in LONG else ()) for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.proof if page in LONG else ()) for page in PAGES],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

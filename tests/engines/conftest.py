@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,13 +20,27 @@ SPARK = {
 }
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def sessions() -> Iterator[Callable[[], Any]]:
+    """Return a function that starts Spark, or finds what was started; in the end it is stopped."""
     sql = pytest.importorskip("pyspark.sql")
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        warnings.simplefilter("ignore")  # PySpark warns of pandas 3
-        patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)
-        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # what workers run is run here too, and measured
-        session = sql.SparkSession.builder.master("local[2]").config(map=SPARK).getOrCreate()
-        yield session
-        session.stop()
+
+    def session() -> Any:
+        found = sql.SparkSession.getActiveSession()
+        if found is not None:
+            return found
+        with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+            warnings.simplefilter("ignore")  # PySpark warns of pandas 3
+            patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)
+            patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # what workers run is run here too, and measured
+            return sql.SparkSession.builder.master("local[2]").config(map=SPARK).getOrCreate()
+
+    yield session
+    found = sql.SparkSession.getActiveSession()
+    if found is not None:
+        found.stop()
+
+
+@pytest.fixture
+def spark(sessions: Callable[[], Any]) -> Any:
+    return sessions()

@@ -15,7 +15,6 @@ from safecal._sums import tally as tally_module
 from safecal.engines import batches as engine
 from safecal.engines.batches import Batch, evaluate_batches, in_pairs
 from safecal.errors import LabelError, MergeError, OptionError, ShapeError
-from safecal.families.rows import joined, some_rows
 
 RNG = np.random.default_rng(2)
 N = 6000
@@ -151,12 +150,12 @@ def test_an_impossible_outcome_beyond() -> None:
 
 def test_rows_are_taken_and_joined() -> None:
     whole = safecal.categorical(KIND, logits=MANY)
-    parts = [some_rows(whole, np.arange(0, 10)), some_rows(whole, np.arange(10, N))]
-    assert joined(parts).ecd == whole.ecd
+    parts = [whole.take(np.arange(0, 10)), whole.take(np.arange(10, N))]
+    assert type(parts[0]).concatenate(parts).ecd == whole.ecd
     with pytest.raises(MergeError, match="of one form"):
-        joined([whole, safecal.bernoulli(Y, logits=LOGITS)])
+        type(whole).concatenate([whole, safecal.bernoulli(Y, logits=LOGITS)])
     with pytest.raises(MergeError, match="of one form"):
-        joined([whole, safecal.categorical(KIND % 3, logits=MANY[:, :3])])
+        type(whole).concatenate([whole, safecal.categorical(KIND % 3, logits=MANY[:, :3])])
 
 
 @pytest.mark.parametrize("max_rows", [10**6, 100])

@@ -36,7 +36,6 @@ from safecal.errors import (
     ShapeError,
     WeightError,
 )
-from safecal.families.rows import joined, some_rows
 from safecal.inputs import arrow
 from safecal.inputs.columns import Columns
 
@@ -601,12 +600,12 @@ def test_replies_of_another_release_are_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_states_are_joined_when_each_row_has_its_spread() -> None:
     one = safecal.gaussian(X, np.zeros(N), std=STD)
-    parts = [some_rows(one, np.arange(0, 10)), some_rows(one, np.arange(10, N))]
-    assert joined(parts).ecd == one.ecd
+    parts = [one.take(np.arange(0, 10)), one.take(np.arange(10, N))]
+    assert type(parts[0]).concatenate(parts).ecd == one.ecd
     shared = safecal.gaussian(X, np.zeros(N), std=1.0)
     for other in (shared, safecal.gaussian(X, np.zeros(N), var=STD), safecal.bernoulli(HAPPENED, logits=LOGIT)):
         with pytest.raises(MergeError, match="of one form"):
-            joined([one, other])
+            type(one).concatenate([one, other])
 
 
 def test_a_database_is_free_again_after_an_error(small: None) -> None:

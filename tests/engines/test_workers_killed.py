@@ -88,6 +88,9 @@ def _short(error: EngineError) -> None:
 @contextmanager
 def _session(master: str) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql")
+    shared = sql.SparkSession.getActiveSession()
+    if shared is not None:  # has another master; who asks for it next starts it again
+        shared.stop()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)
         session = (

@@ -261,5 +261,6 @@ def test_a_few_strange_calls_are_answered_or_refused(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_strange_calls_are_answered_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
     fuzz(_call, 1, 1200, capsys)

@@ -43,6 +43,7 @@ def test_a_few_changed_documents_do_no_harm() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_thousands_of_changed_documents_do_no_harm() -> None:
     counts = _attacked(_MANY, 0)
     assert counts.tried > 4000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -162,8 +162,14 @@ DOORS: dict[str, Door] = {
 OTHER = {("NaN", "jsonl"): errors.FileError, ("decimals", "arrays"): errors.DtypeError}
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("name", [*TABLES, *LISTS])
+def _pairs() -> Iterator[Any]:
+    """Yield each table with each door; in the fast tier each table comes to two doors or three, and so on in turn."""
+    for i, name in enumerate([*TABLES, *LISTS]):
+        for j, door in enumerate(DOORS):
+            yield pytest.param(name, door, marks=() if (i + j) % 4 == 0 else pytest.mark.proof)
+
+
+@pytest.mark.parametrize(("name", "door"), list(_pairs()))
 def test_every_door_answers_alike(name: str, door: str, tmp_path: Path) -> None:
     table = (TABLES | LISTS)[name]
     if name in LISTS and door == "csv":

@@ -32,6 +32,7 @@ from .cases import (
     weights_of,
 )
 
+pytestmark = pytest.mark.no_cover  # the formulas of every family, very often
 FEW = examples(40)
 
 

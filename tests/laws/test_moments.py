@@ -13,6 +13,7 @@ from safecal.testing import assert_family_laws
 
 from .cases import CLASSIFIERS, DENSITIES, FAMILIES, PARTITIONED, STATES, examples, rows_of, size, take
 
+pytestmark = pytest.mark.no_cover  # the formulas of every family, very often
 # Sums of powers of the excess lose digits to sharp predictions, where a rare outcome has a large excess.
 RTOL = 1e-9
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from .cases import FAMILIES, FIRST, examples, metrics_of, rows_of, same, scale, size, take, weights_of
 
+pytestmark = pytest.mark.no_cover  # the formulas of every family, very often
+
 
 @pytest.mark.parametrize("name", FIRST)
 @examples(25)

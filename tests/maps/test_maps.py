@@ -42,7 +42,7 @@ def test_affine_is_the_likeliest_line_with_its_prior() -> None:
     found = maps.Affine().fit(y, logits=z)
     assert (found.slope_, found.shift_) == pytest.approx(tuple(wanted), rel=1e-6)
     assert found.apply(logits=z) == pytest.approx(special.expit(found.slope_ * z + found.shift_))
-    assert found.sentence_.startswith("Log-odds are moved up by")
+    assert found.sentence_.startswith("Log-odds are shrunk by a factor of")
 
 
 def test_affine_of_many_classes_finds_a_slope_and_a_shift_for_each() -> None:

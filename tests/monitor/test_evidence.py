@@ -393,15 +393,16 @@ def test_an_unnormalised_density_has_no_e_value() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_false_alarms_stay_below_alpha() -> None:
-    """Over 2000 calibrated streams of 10 000 rows, looked at after every row."""
-    alarms = 0
+    """Over 600 calibrated streams of 10 000 rows, looked at after every row; 7 % would be seen."""
+    alarms, streams = 0, 600
     rng = np.random.default_rng(5)
-    for _ in range(2000):
+    for _ in range(streams):
         z = rng.normal(0.0, 2.0, 10_000)
         y = (rng.random(10_000) < special.expit(z)).astype(int)
         alarms += any(a.kind == "since the start" for a in Monitor(run_length=1e9).update(y, logits=z))
-    assert alarms <= 0.05 * 2000
+    assert alarms <= 0.05 * streams
 
 
 @pytest.mark.proof

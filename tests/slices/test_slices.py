@@ -181,7 +181,7 @@ def test_same_rows_are_told_by_the_simplest_description(found: safecal.Slices) -
         (*s.conditions, safecal.Condition("x", "<", 3, "number")), 49, s.share, s.estimated_on, s.ecd, s.firm,
         s.temperature, s.predicted, s.observed, s.dimensions,
     )  # fmt: skip
-    assert front_door._merged([longer, s], [other, mask], "over") == (s,)
+    assert front_door._merged([longer, s], [(other, True), (mask, True)], "over") == (s,)
 
 
 def test_documents_are_read_back_and_checked(found: safecal.Slices) -> None:
@@ -326,3 +326,13 @@ def test_a_display_of_an_evaluation_needs_slices(rng: np.random.Generator) -> No
     plt.close(display.figure_)
     with pytest.raises(OptionError, match="must have slices"):
         SlicesDisplay.from_evaluation(predictions.evaluate())
+
+
+def test_the_shadow_of_a_better_slice_is_not_printed(rng: np.random.Generator) -> None:
+    n = 40_000
+    z = rng.normal(0, 2, n)
+    columns = {name: rng.choice(list("abcd"), n).tolist() for name in ("site", "device", "ward")}
+    inside = (np.array(columns["site"]) == "c") & (np.array(columns["device"]) == "a")
+    predictions = safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / np.where(inside, 6.0, 1.0))), logits=z)
+    found = safecal.find_slices(predictions, columns)
+    assert [s.condition for s in found] == ["site is c and device is a"]

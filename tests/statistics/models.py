@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from scipy import special
@@ -35,6 +36,7 @@ def draw(law: str, rng: np.random.Generator, n: int, temperature: float = 1.0) -
     return safecal.categorical(y, logits=z)
 
 
+@cache
 def true_ecd(law: str, temperature: float) -> float:
     """Return the mean excess if the predictions tempered are the truth."""
     if law.startswith("states"):

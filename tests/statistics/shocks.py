@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -123,6 +124,7 @@ def _tempered(log_p: np.ndarray, ecd: float) -> np.ndarray:
     return np.asarray(special.softmax(high[:, None] * log_p, axis=1))
 
 
+@cache
 def true_ecd(kind: str, temperature: float) -> float:
     """Return the mean excess if the predictions tempered are the truth."""
     if kind.endswith("states"):

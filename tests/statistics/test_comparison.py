@@ -130,7 +130,7 @@ def test_size_with_clusters() -> None:
 
 def test_coverage_of_a_difference_that_exists() -> None:
     rng = np.random.default_rng(4)
-    truth = pair(2_000_000, rng, 2.0).nll.interval.value
+    truth = pair(400_000, rng, 2.0).nll.interval.value
     for n in (60, 300):
         found = [pair(n, rng, 2.0).nll.interval for _ in range(1000)]
         covered = np.mean([i.low <= truth <= i.high for i in found])

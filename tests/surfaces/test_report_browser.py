@@ -12,7 +12,7 @@ from safecal.report import report_html
 from .browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
 from .reports import CASES, HOSTILE, IMAGE, SCRIPT, evaluations
 
-pytestmark = pytest.mark.extra
+pytestmark = [pytest.mark.extra, pytest.mark.no_cover]
 
 Page = Any
 Open = Callable[..., Any]

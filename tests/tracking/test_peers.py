@@ -67,12 +67,13 @@ CATALOGUE = {
 @pytest.mark.proof
 @pytest.mark.parametrize("fault", CATALOGUE)
 @pytest.mark.parametrize("form", ["cov", "precision"])
-def test_one_bad_matrix_among_a_hundred_thousand_is_named(fault: str, form: str) -> None:
+def test_one_bad_matrix_among_many_thousand_is_named(fault: str, form: str) -> None:
+    n = 100_000 if (fault, form) == ("singular", "cov") else 10_000
     matrix, error, words = CATALOGUE[fault]
-    batch = np.broadcast_to(GOOD, (100_000, 4, 4)).copy()
-    batch[54_321] = matrix
-    x = np.zeros((100_000, 4))
-    with pytest.raises(error, match=re.escape(f"`{form}` must {words} row 54321") + r".*\(1 of 100000 rows\)"):
+    batch = np.broadcast_to(GOOD, (n, 4, 4)).copy()
+    batch[n // 2 + 321] = matrix
+    x = np.zeros((n, 4))
+    with pytest.raises(error, match=re.escape(f"`{form}` must {words} row {n // 2 + 321}") + rf".*\(1 of {n} rows\)"):
         safecal.gaussian(x, x, **{form: batch})
 
 

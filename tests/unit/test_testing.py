@@ -10,7 +10,7 @@ import pytest
 import safecal
 from safecal import Predictions, Scored, Summary
 from safecal.errors import UnavailableError
-from safecal.families.predictions import Cumulants
+from safecal.families.family import Cumulants
 from safecal.testing import assert_family_laws, assert_safe
 
 SUPPORT = 200  # of the geometric distribution below: the rest weighs less than 1e-17

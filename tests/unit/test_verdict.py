@@ -13,6 +13,7 @@ from scipy import special
 import safecal
 from safecal import Interval, Verdict
 from safecal.errors import TruthError
+from safecal.families.family import FamilyWords
 from safecal.judge import diagnosis
 from safecal.judge.reasons import Average, Scale, rows_needed
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
@@ -27,7 +28,9 @@ _NO_TEMPERATURE = _interval(math.nan, math.nan)
 
 def _average(ecd: Interval, temperature: Interval, ratio: Interval | None = None) -> Average:
     mistakes = None if ratio is None else Scale(ratio, 3.0, True)
-    return Average(Scale(ecd, 0.1, False), Scale(temperature, 1.5, True), mistakes, None, 1.0, 0.1, "{}")
+    return Average(
+        Scale(ecd, 0.1, False), Scale(temperature, 1.5, True), mistakes, None, 1.0, 0.1, FamilyWords(sense="large")
+    )
 
 
 def _decide(ecd: Interval, temperature: Interval, ratio: Interval | None = None) -> str:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "surfaces"))
 
 from browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
 
-pytestmark = pytest.mark.extra
+pytestmark = [pytest.mark.extra, pytest.mark.no_cover]
 
 Open = Callable[..., Any]
 
@@ -24,13 +24,20 @@ Open = Callable[..., Any]
 browser = pytest.fixture(scope="module")(started)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
 @pytest.fixture
-def visit(browser: Any, tmp_path: Path) -> Open:
+def visit(browser: Any, folder: Path) -> Open:
     """Return a function that opens a page, with the network off, and holds it to behave."""
 
     def opened(case: str, **options: Any) -> Any:
-        path = tmp_path / "history.html"
-        path.write_text(history_page(history_of(case), title=SCRIPT if case == "hostile" else None), encoding="utf-8")
+        path = folder / f"{case.replace(' ', '-')}.html"
+        if not path.exists():
+            title = SCRIPT if case == "hostile" else None
+            path.write_text(history_page(history_of(case), title=title), encoding="utf-8")
         return visited(browser, path, **options)
 
     return opened

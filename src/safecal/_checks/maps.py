@@ -129,12 +129,9 @@ def unfitted() -> NoReturn:
     raise UnavailableError("the map is not fitted yet.\n\nHint: call `fit` first, or `fit_states` for states.")
 
 
-def other_kind(family: str | None, wanted: str) -> NoReturn:
-    """Raise for a fit to another kind of prediction than the one it shall be applied to."""
-    hints = {"gaussian": "call `apply_states`.", "density": "use `beta_` yourself: the tempered density is `p**beta_`."}
-    raise UnavailableError(
-        f"a map of {family} predictions does not apply to {wanted}.\n\nHint: {hints.get(str(family), 'call `apply`.')}"
-    )
+def other_kind(family: str, wanted: str, instead: str) -> NoReturn:
+    """Raise for a fit to another kind of prediction than the one it shall be applied to; ``instead`` is what to do."""
+    raise UnavailableError(f"a map of {family} predictions does not apply to {wanted}.\n\nHint: {instead}")
 
 
 def other_classes(given: int, fitted: int) -> NoReturn:

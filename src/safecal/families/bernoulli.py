@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from scipy import special
@@ -23,7 +23,8 @@ from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import ShapeError, UnavailableError
-from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
+from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
+from .predictions import Predictions
 
 __all__ = ["Bernoulli", "bernoulli", "checked_binary"]
 
@@ -37,6 +38,14 @@ class Bernoulli(Predictions):
     """Checked two-class predictions."""
 
     family: ClassVar[str] = "bernoulli"
+    words: ClassVar[FamilyWords] = FamilyWords(
+        kind="two classes",
+        scaled="logits",
+        sense="large",
+        right="the logits it should give",
+        call="safecal.evaluate(\n    y_true,\n    y_prob,{})",
+        tempered="call `apply`.",
+    )
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("probability", "confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
@@ -52,6 +61,20 @@ class Bernoulli(Predictions):
     @property
     def n(self) -> int:
         return len(self.happened)
+
+    @property
+    def what_happened(self) -> AnyArray:
+        return self.happened
+
+    def take(self, index: IndexArray) -> Self:
+        return replace(self, happened=self.happened[index], values=self.values[index], row_labels=None)
+
+    @classmethod
+    def _joined(cls, parts: Sequence[Self]) -> Self | None:
+        if len({(part.logits, part.clip) for part in parts}) > 1:
+            return None
+        happened, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("happened", "values"))
+        return replace(parts[0], happened=happened, values=values, row_labels=None)
 
     @property
     def least_excess(self) -> float:

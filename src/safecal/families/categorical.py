@@ -1,8 +1,9 @@
 """Two or more outcomes, one column each."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, final
 
 import numpy as np
 from scipy import special
@@ -23,7 +24,8 @@ from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Rows
 from ..errors import ShapeError, UnavailableError
-from .predictions import AT_NEAR, BLOCK, Cumulants, Partition, Predictions, Spectral
+from .family import AT_NEAR, BLOCK, Cumulants, FamilyWords, Partition, Spectral
+from .predictions import Predictions
 
 __all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
 
@@ -41,6 +43,14 @@ class Categorical(Predictions):
     """Checked predictions over K classes."""
 
     family: ClassVar[str] = "categorical"
+    words: ClassVar[FamilyWords] = FamilyWords(
+        kind="{classes} classes",
+        scaled="logits",
+        sense="large",
+        right="the logits it should give",
+        call="safecal.evaluate(\n    y_true,\n    y_prob,{})",
+        tempered="call `apply`.",
+    )
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
@@ -57,6 +67,22 @@ class Categorical(Predictions):
     @property
     def n(self) -> int:
         return len(self.happened)
+
+    @property
+    def what_happened(self) -> AnyArray:
+        return self.happened
+
+    def take(self, index: IndexArray) -> Self:
+        return replace(self, happened=self.happened[index], values=self.values[index], row_labels=None)
+
+    @classmethod
+    def _joined(cls, parts: Sequence[Self]) -> Self | None:
+        if len({(part.classes, part.logits, part.clip, part.names) for part in parts}) > 1:
+            return None
+        happened, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("happened", "values"))
+        return replace(
+            parts[0], happened=happened, values=values, infinite=any(part.infinite for part in parts), row_labels=None
+        )
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -96,7 +122,7 @@ class Categorical(Predictions):
         step = self._block_rows if available() else self._chunk  # the compiled kernel has no working arrays to speak of
         starts = range(rows.start, rows.stop, step)
         parts = [self._kernel_rows(slice(i, min(i + step, rows.stop))) for i in starts]
-        return self._columns(parts[0] if len(parts) == 1 else _joined(parts), rows)
+        return self._columns(parts[0] if len(parts) == 1 else _rows_together(parts), rows)
 
     def _columns(self, s: kernel.Rows, rows: slice) -> Scored:
         correct = s.top == self.happened[rows]
@@ -212,7 +238,7 @@ class Categorical(Predictions):
         return min(BLOCK, 4 * self._chunk)
 
 
-def _joined(parts: list[kernel.Rows]) -> kernel.Rows:
+def _rows_together(parts: list[kernel.Rows]) -> kernel.Rows:
     return kernel.Rows(*map(np.concatenate, zip(*(part[:-1] for part in parts), strict=True)))
 
 

@@ -20,8 +20,9 @@ from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
 from .distributions import Integral, Law, adapt
-from .moments import Moments
-from .predictions import BLOCK, Cumulants, Partition, Predictions
+from .family import BLOCK, Cumulants, FamilyWords, Partition
+from .integrals import Moments
+from .predictions import Predictions
 
 __all__ = ["density"]
 
@@ -32,6 +33,7 @@ class Density(Predictions):
     """Checked predictions by densities, scored when they were made."""
 
     family: ClassVar[str] = "density"
+    words: ClassVar[FamilyWords] = FamilyWords("densities", call="safecal.density(x_true, dist).evaluate({})")
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     excess: FloatArray

@@ -1,4 +1,4 @@
-"""Distributions of SciPy, seen as what a density needs: a log-density, draws, and integrals where they exist."""
+"""Distributions of SciPy and torch, seen as what a density needs. Torch is imported for objects that are its own."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -8,12 +8,14 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from .._checks.densities import batch_rows, refused_by, single_column, unknown_distribution
+from .._checks.message import fail
 from .._types import FloatArray
-from .formulas import Formula, dirichlet, normal, scipy_formula, student
+from ..errors import ShapeError
+from .family import Cumulants
+from .formulas import Formula, dirichlet, normal, scipy_formula, student, torch_formula
 from .integrals import Quadrature, Summation
-from .predictions import Cumulants
 
-__all__ = ["Integral", "Law", "adapt"]
+__all__ = ["Integral", "Law", "adapt", "torch_law"]
 
 _SLOW_ROWS = 32  # rows up to which quantiles found by root search are worth the wait
 
@@ -46,8 +48,6 @@ def adapt(dist: Any, x: FloatArray) -> Law:
     ancestors = {f"{c.__module__}.{c.__name__}" for c in type(dist).__mro__}
     modules = {c.__module__ for c in type(dist).__mro__}
     if any(module.startswith("torch.distributions") for module in modules):
-        from .torch_distributions import torch_law
-
         return torch_law(dist, x)
     if "scipy.stats._distn_infrastructure.rv_generic" in ancestors:
         if dist.numargs:
@@ -205,3 +205,159 @@ def _multivariate_formula(kind: str, dist: Any) -> Formula | None:
     elif kind == "dirichlet":
         formula = dirichlet(dist.alpha)
     return formula if formula is not None and formula.exact else None
+
+
+def _torch_array(tensor: Any) -> FloatArray:
+    return np.asarray(tensor.detach().numpy(), dtype=np.float64)
+
+
+def torch_law(dist: Any, x: FloatArray) -> Law:
+    """Turn a distribution of torch, with its tensors on the CPU, into a law for the outcomes ``x``."""
+    import torch
+
+    name, n = f"torch.distributions.{type(dist).__name__}", len(x)
+    event = tuple(dist.event_shape)
+    if x.shape[1:] != event:
+        rule = f"must have shape {(n, *event)} for {name} with event shape {event}"
+        raise fail(ShapeError, "x_true", rule, got=f"shape {x.shape}")
+    hint = "components of one outcome belong together: wrap them in `torch.distributions.Independent(dist, 1)`."
+    rows = batch_rows(tuple(dist.batch_shape), n, name, hint if len(dist.batch_shape) > 1 else None)
+    with torch.no_grad():
+        draw = _torch_sampler(dist, x.shape, rows)
+        example = draw(0)
+        if example.device.type != "cpu":
+            raise unknown_distribution(dist, "its tensors must be on the CPU.")
+        single = not event
+        log_density = _torch_log_density(dist, name, example, torch.float64 if single else example.dtype)
+        formula = _torch_formula(dist)
+        integrals: list[Integral] = [] if formula is None else [formula]
+        if formula is None:
+            integrals = [
+                i for i in (_torch_summation(dist, name, rows, log_density), _torch_quadrature(dist, name, rows)) if i
+            ]
+        entropy = None if integrals else _torch_entropy(dist)
+    return Law(name, log_density, lambda rng: _torch_array(draw(int(rng.integers(2**63)))), tuple(integrals), entropy)
+
+
+def _torch_sampler(dist: Any, shape: tuple[int, ...], rows: int) -> Callable[[int], Any]:
+    """Return a function from a seed to one draw for each row; torch's own random state is put back after it."""
+    import torch
+
+    def draw(seed: int) -> Any:
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch tells of samples it draws again
+            torch.default_generator.manual_seed(seed)
+            return dist.sample((shape[0],) if rows == 1 else ()).reshape(shape)
+
+    return draw
+
+
+def _torch_log_density(dist: Any, name: str, example: Any, dtype: Any) -> Callable[[FloatArray], FloatArray]:
+    """Return a log-density that is -inf outside the support, where torch would raise."""
+    import torch
+
+    def at(values: FloatArray) -> FloatArray:
+        with torch.no_grad():
+            x = torch.tensor(values, dtype=dtype)
+            try:
+                inside = dist.support.check(x)
+            except NotImplementedError:
+                inside = torch.ones(x.shape[: x.ndim - len(dist.event_shape)], dtype=torch.bool)
+            if not bool(inside.all()):  # any point of the support will do there
+                keep = inside.reshape(inside.shape + (1,) * (x.ndim - inside.ndim))
+                x = torch.where(keep, x, example.to(dtype))
+            try:
+                found = dist.log_prob(x)
+            except (ValueError, RuntimeError) as error:
+                raise refused_by(name, error) from error
+            return _torch_array(torch.where(inside, found, -torch.inf))
+
+    return at
+
+
+def _torch_formula(dist: Any) -> Formula | None:
+    import torch
+
+    base, events = dist, 0
+    while type(base) is torch.distributions.Independent:
+        events += base.reinterpreted_batch_ndims
+        base = base.base_dist
+    kind = type(base).__name__
+    if not type(base).__module__.startswith("torch.distributions"):
+        return None
+    if kind in ("MultivariateNormal", "LowRankMultivariateNormal"):
+        d = int(base.event_shape[0])
+        half_log_det = _torch_array(base.entropy()) - d / 2.0 * (1.0 + np.log(2.0 * np.pi))
+        formula = normal(d, half_log_det)
+        return formula if not events else None
+    return torch_formula(kind, lambda parameter: _torch_array(getattr(base, parameter)), events)
+
+
+def _torch_entropy(dist: Any) -> FloatArray | None:
+    try:
+        found = dist.entropy()
+    except NotImplementedError:
+        return None
+    return np.atleast_1d(_torch_array(found))
+
+
+def _torch_summation(
+    dist: Any, name: str, rows: int, log_density: Callable[[FloatArray], FloatArray]
+) -> Summation | None:
+    """Return the sum over the support, where it is listed by torch or made of integers."""
+    import torch
+
+    nothing = np.zeros(1)
+    if dist.has_enumerate_support:
+        try:
+            values = dist.enumerate_support(expand=False)
+        except NotImplementedError:
+            values = None
+        if values is not None:
+
+            def listed(index: FloatArray) -> FloatArray:
+                with torch.no_grad():
+                    chosen = values[torch.tensor(index[:, 0], dtype=torch.long)]
+                    return _torch_array(dist.log_prob(chosen)).reshape(len(index), -1)
+
+            return Summation(name, rows, listed, nothing, nothing, nothing, np.arange(len(values), dtype=np.float64))
+    support: Any = getattr(dist, "support", None)
+    if support is torch.distributions.constraints.nonnegative_integer:
+        low, high = nothing, np.full(1, np.inf)
+    elif type(support).__name__ == "_IntegerInterval":
+        low, high = (
+            np.atleast_1d(_torch_array(torch.as_tensor(b))) for b in (support.lower_bound, support.upper_bound)
+        )
+    else:
+        return None
+    centre = np.clip(np.floor(np.atleast_1d(_torch_array(dist.mean))), low, high)
+    return Summation(name, rows, log_density, low, high, centre) if not dist.event_shape else None
+
+
+def _torch_quadrature(dist: Any, name: str, rows: int) -> Quadrature | None:
+    """Return the integral over quantiles, where torch has them; the upper tail ends at a quantile of 1 - 2**-53."""
+    import torch
+
+    if dist.event_shape or dist.support.is_discrete:
+        return None
+    weights, components = np.zeros((1, 1)), dist
+    if type(dist) is torch.distributions.MixtureSameFamily:
+        components = dist.component_distribution
+        weights = np.log(_torch_array(dist.mixture_distribution.probs)).reshape(-1, components.batch_shape[-1])
+    try:
+        components.icdf(torch.tensor(0.5, dtype=torch.float64))
+    except (NotImplementedError, ValueError):
+        return None
+    mixed = components is not dist
+
+    def at(u: FloatArray, upper: bool) -> Iterable[tuple[FloatArray, FloatArray]]:
+        with torch.no_grad():
+            p = torch.tensor(1.0 - u if upper else u, dtype=torch.float64)
+            x = components.icdf(p[..., None] if mixed else p)
+            usable = x.isfinite() & dist.support.check(x)
+            x = torch.where(usable, x, components.icdf(torch.full_like(p[..., None] if mixed else p, 0.5)))
+            for k in range(weights.shape[1]):
+                quantile, fine = (x[..., k], usable[..., k]) if mixed else (x, usable)
+                yield weights[:, k], np.where(fine.numpy(), _torch_array(dist.log_prob(quantile)), -np.inf)
+
+    return Quadrature(name, rows, at, np.zeros(1))

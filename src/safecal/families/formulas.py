@@ -17,7 +17,7 @@ import numpy as np
 
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .predictions import Cumulants
+from .family import Cumulants
 
 __all__ = ["Formula", "dirichlet", "normal", "scipy_formula", "student", "torch_formula"]
 

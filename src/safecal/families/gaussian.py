@@ -1,8 +1,8 @@
 """Gaussian states: a mean with a standard deviation, or with a covariance matrix."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, final
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
-from .predictions import BLOCK, Cumulants, Partition, Predictions, Spectral
+from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
+from .predictions import Predictions
 
 __all__ = ["gaussian"]
 
@@ -38,6 +39,15 @@ class Gaussian(Predictions):
     """Checked Gaussian state estimates."""
 
     family: ClassVar[str] = "gaussian"
+    words: ClassVar[FamilyWords] = FamilyWords(
+        kind="states",
+        scaled="covariances",
+        sense="small",
+        right="the covariance that it states",
+        call="safecal.gaussian(x_true, mean, cov=cov).evaluate({})",
+        tempered="call `apply_states`.",
+    )
+    chi_square: ClassVar[bool] = True
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     x_true: AnyArray
@@ -52,6 +62,30 @@ class Gaussian(Predictions):
     @property
     def n(self) -> int:
         return len(self.x_true)
+
+    @property
+    def what_happened(self) -> AnyArray:
+        return self.x_true
+
+    @property
+    def _spread_by_row(self) -> bool:
+        if self.form in ("cov", "chol", "precision"):
+            return self.spread.ndim == 3
+        return self.spread.shape == self.x_true.shape
+
+    def take(self, index: IndexArray) -> Self:
+        spread = self.spread[index] if self._spread_by_row else self.spread
+        return replace(self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None)
+
+    @classmethod
+    def _joined(cls, parts: Sequence[Self]) -> Self | None:
+        forms = {(part.x_true.shape[1:], part.form, part.angles, part.method) for part in parts}
+        if len(forms) > 1 or not all(part._spread_by_row for part in parts):
+            return None
+        x_true, mean, spread = (
+            np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
+        )
+        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None)
 
     @property
     def dimension(self) -> int:

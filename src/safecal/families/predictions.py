@@ -1,76 +1,46 @@
-"""What every family offers. To add a family, fill in the abstract methods in a file of its own."""
+"""What every family offers, and the list of families. To add one, fill in `Family` in a file of its own."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Unpack
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.arrays import block
 from .._checks.columns import spelled, weights, whole_number
 from .._checks.message import fail, show
-from .._checks.rows import RowLabels, same_labels
-from .._kernels.compiled import Sums
-from .._kernels.spectrum import NODES, spread_cells
+from .._checks.rows import same_labels
 from .._steady import steadied
 from .._sums.bins import Bins
-from .._sums.causes import ClassSums
-from .._sums.cells import Cells, WeightedCells
-from .._sums.clusters import NEAR, Near
-from .._sums.nodes import Nodes
-from .._sums.scored import Scored, possible_weight
+from .._sums.scored import Scored
 from .._sums.splits import Plan, bins_for, by_bin
 from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
-from ..errors import OptionError, RangeError, UnavailableError
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Strategy
+from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
+from .family import BLOCK, Family
 
 if TYPE_CHECKING:
     from ..judge.evaluation import Evaluation
 
-__all__ = ["Cumulants", "Partition", "Predictions", "Spectral"]
 
-BLOCK = 65_536
-AT_NEAR = [NODES.index(beta) for beta in NEAR]
-_FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc need not map anew each time
+__all__ = ["FAMILIES", "Predictions", "family_named"]
 
-
-class Cumulants(NamedTuple):
-    """``A(beta)``, the log of the sum or integral of ``p**beta``, and its first three derivatives, one value a row."""
-
-    value: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    third: FloatArray
-
-
-class Spectral(NamedTuple):
-    """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for.
-
-    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell; where it
-    does, ``coarse`` numbers the coarse one, with -1 for rows that are in none. ``nodes`` makes ``R`` and its
-    derivatives at the nodes for each row, as `node_rows` gives them; Gaussian states need none.
-    """
-
-    spectrum: Cells | WeightedCells | Nodes | None
-    near: Callable[[], Near] | None
-    order: IndexArray | None = None
-    nodes: Callable[[], FloatArray] | None = None
-    coarse: Callable[[], IndexArray] | None = None
-
-
-# beta, one for all rows or one a row -> the cumulants at it
-Partition = Callable[[AnyArray | float], Cumulants]
+#: The families: where the class of each stands. Results and documents know them by their names alone.
+FAMILIES = {
+    "bernoulli": ("bernoulli", "Bernoulli"),
+    "categorical": ("categorical", "Categorical"),
+    "gaussian": ("gaussian", "Gaussian"),
+    "density": ("density", "Density"),
+}
 
 
 @steadied
-class Predictions(ABC):
+class Predictions(Family):
     """Checked outcomes and predictions of one family, ready to be scored.
 
     Build them with `bernoulli`, `categorical`, `gaussian` or `density`. Nothing row-sized is made until it is asked
@@ -90,94 +60,6 @@ class Predictions(ABC):
     """
 
     __slots__ = ()
-
-    #: Name of the family, as it stands in tables and documents.
-    family: ClassVar[str]
-    #: Name of the argument that holds the outcomes, for messages.
-    outcome: ClassVar[str] = "x_true"
-    #: What rows can be binned on, the default first; empty when the family has no natural bins.
-    bin_choices: ClassVar[tuple[BinOn, ...]] = ()
-    #: What uniform bins can be of in `quick_sums`.
-    quick_bins: ClassVar[tuple[str, ...]] = ()
-    #: Whether outcomes can be listed, so that `gaps` exists.
-    discrete: ClassVar[bool] = False
-    #: Whether an evaluation makes a table of bins unless told otherwise.
-    binned_by_default: ClassVar[bool] = False
-
-    def axis_errors(self, rows: Rows) -> FloatArray | None:
-        """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
-        return None
-
-    def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
-        """Return how often each class was predicted and happened.
-
-        Parameters
-        ----------
-        rows : slice
-            Which rows.
-        scored : Scored
-            Their columns.
-        weight : ndarray of shape (rows,) or None
-            Their weights.
-
-        Returns
-        -------
-        ClassSums or None
-            None for states, for one column of two classes, and for more than 32 classes.
-        """
-        return None
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """What the classes are called; empty where they have numbers alone."""
-        return ()
-
-    @property
-    @abstractmethod
-    def n(self) -> int:
-        """Number of rows."""
-
-    @property
-    def row_labels(self) -> RowLabels | None:
-        """The pandas index that the rows came with; columns beside them must have the same."""
-        return None
-
-    @property
-    def dimension(self) -> int:
-        """Dimension of a state; 1 for everything else."""
-        return 1
-
-    @property
-    def least_excess(self) -> float:
-        """The smallest excess that any prediction of this family can have."""
-        return -math.inf
-
-    @abstractmethod
-    def _score(self, rows: Rows) -> Scored:
-        """Score some rows; they come as a slice, or as row numbers where there are `quick_bins`."""
-
-    @abstractmethod
-    def _partition(self, rows: slice) -> Partition:
-        """Prepare ``log sum p**beta`` and its derivatives of some rows; raise UnavailableError where it is infinite."""
-
-    def _log_partitions(self, rows: slice, betas: Sequence[float]) -> FloatArray:
-        """Return ``log sum p**beta`` of some rows, of shape (betas, rows)."""
-        partition = self._partition(rows)
-        return np.stack([partition(beta).value for beta in betas])
-
-    @property
-    def _block_rows(self) -> int:
-        """Rows that fit comfortably into memory at once."""
-        return BLOCK if self.n > _FEW else _FEW_BLOCK
-
-    def bin_range(self, bin_on: str) -> tuple[float, float]:
-        """Return the range of the value that rows are binned on; uniform bins cut it into equal parts."""
-        raise fail(
-            OptionError,
-            "bins",
-            f"of {self.family} predictions cannot be uniform: {bin_on} has no bounds",
-            hint='pass `strategy="quantile"`, or edges: `bins=Bins.from_edges([...])`.',
-        )
 
     def _rows(self, size: int) -> Iterator[slice]:
         for start in range(0, self.n, size):
@@ -213,186 +95,60 @@ class Predictions(ABC):
         """Cut the rows into blocks that fit comfortably into memory."""
         return self._rows(self._block_rows)
 
-    def gaps(self, rows: Rows) -> FloatArray:
-        """Return how much less likely each other outcome is than the most likely one, where outcomes can be listed.
+    def take(self, index: IndexArray) -> Self:
+        """Return some rows.
 
         Parameters
         ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
+        index : ndarray of int
+            Their numbers.
 
         Returns
         -------
-        ndarray of shape (rows, outcomes)
-            ``log p(most likely outcome) - log p(outcome)``; +inf where an outcome is impossible, and in the place of
-            the most likely one.
-        """
-        raise UnavailableError(f"outcomes of {self.family} predictions cannot be listed.")
+        Predictions
+            Those rows, in that order.
 
-    def certain(self, rows: Rows) -> int:
-        """Count the rows that give some outcome a probability of exactly 0.
+        Raises
+        ------
+        UnavailableError
+            For a family whose rows cannot be told apart.
+        """
+        raise UnavailableError(
+            f"{self.family} predictions have one map for all rows.\n\n"
+            "Hint: fit each group by itself, on predictions of its own."
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Predictions]) -> Predictions:
+        """Put the rows of predictions of one form under each other.
 
         Parameters
         ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
+        parts : sequence of Predictions
+            The first of them is of this family.
 
         Returns
         -------
-        int
-            How many there are; 0 where outcomes cannot be listed.
+        Predictions
+            All rows.
+
+        Raises
+        ------
+        MergeError
+            Where they are not of one form, or where their family cannot put rows together.
         """
-        return 0
+        if len(parts) == 1:
+            return parts[0]
+        alike = [part for part in parts if isinstance(part, cls)]
+        found = cls._joined(alike) if len(alike) == len(parts) else None
+        if found is None:
+            raise MergeError("predictions must be of one form and one number of classes; these are not.")
+        return found
 
-    def decimals(self, rows: Rows) -> int:
-        """Tell to how many decimals the probabilities of some rows were rounded.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
-
-        Returns
-        -------
-        int
-            0 where they were not, or where there are none.
-        """
-        return 0
-
-    def quick_sums(
-        self,
-        rows: slice,
-        weight: FloatArray | None = None,
-        *,
-        keys: int = 1,
-        edges: FloatArray | None = None,
-        bin_on: str = "probability",
-        index: IndexArray | None = None,
-        spectrum: bool = False,
-        nodes: bool = False,
-    ) -> Sums | None:
-        """Sum some rows in one compiled pass; None where there is none for them.
-
-        Parameters
-        ----------
-        rows : slice
-            Which rows.
-        weight : ndarray of shape (rows,), optional
-            Their weights.
-        keys : int, default 1
-            How many keys there are.
-        edges : ndarray of shape (keys + 1,), optional
-            Edges of uniform bins.
-        bin_on : str, default "probability"
-            What those bins are of; one of ``quick_bins``.
-        index : ndarray of shape (rows,), optional
-            The number of the key of each row, instead.
-        spectrum : bool, default False
-            Whether the moments by cell of the log-odds are wanted; for rows without weights.
-        nodes : bool, default False
-            Whether sums at the nodes of the log-partition are wanted, by key; for rows without weights.
-
-        Returns
-        -------
-        Sums or None
-            As the compiled kernel gives them.
-        """
+    @classmethod
+    def _joined(cls, parts: Sequence[Self]) -> Self | None:
+        """Put rows of this family under each other; None where they are not of one form."""
         return None
-
-    def known_value(self, bin_on: str, rows: slice) -> FloatArray | None:
-        """Return the value that rows are binned on, where it is known without scoring them.
-
-        Parameters
-        ----------
-        bin_on : str
-            One of ``bin_choices``.
-        rows : slice
-            Which rows.
-
-        Returns
-        -------
-        ndarray or None
-            One value a row. A family that returns them, or has ``quick_bins``, must score rows by their numbers, too.
-        """
-        return None
-
-    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
-        """Score some rows, and return what inference needs of them beside their sums.
-
-        Parameters
-        ----------
-        rows : slice
-            Which rows.
-        weight : ndarray of shape (n,) or None
-            Checked weights of all rows.
-
-        Returns
-        -------
-        scored : Scored
-            Columns of these rows.
-        weight : ndarray or None
-            Their weights.
-        spectral : Spectral
-            Their spectrum.
-        """
-        scored, w = self.weighted(rows, weight)
-        return scored, w, self.spectral(rows, scored, w)
-
-    def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
-        """Return what inference needs of some rows beside their sums.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows.
-        scored : Scored
-            Their columns.
-        weight : ndarray of shape (rows,) or None
-            Their weights.
-
-        Returns
-        -------
-        Spectral
-            By default the log-partition at fixed nodes, as far as it exists.
-        """
-        order = None if scored.entropy is None else spread_cells(scored.entropy, self.dimension)
-        if scored.surprisal is None:
-            return Spectral(None, None, order)
-        assert isinstance(rows, slice)
-        try:
-            partition = self._partition(rows)
-        except UnavailableError:
-            return Spectral(None, None, order)
-        found = np.full((len(NODES), 4, len(scored)), np.nan)
-        for k, beta in enumerate(NODES):
-            try:
-                found[k] = partition(beta)
-            except UnavailableError:
-                continue
-        w = possible_weight(scored, weight)
-        surprises = len(scored) - int(scored.impossible.sum())
-        possible = np.where(scored.impossible, 0.0, found)
-        spectrum = Nodes.of(possible, w, surprises, classes=False)
-        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]), order, lambda: possible)
-
-    def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
-        """Score some rows, and cut out their weights.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows; numbers where there are ``quick_bins``.
-        weight : ndarray of shape (n,) or None
-            Checked weights of all rows.
-
-        Returns
-        -------
-        scored : Scored
-            Columns of these rows.
-        weight : ndarray or None
-            Their weights.
-        """
-        return self._score(rows), None if weight is None else block(weight, rows)
 
     def summary(self, weight: ArrayLike | None = None) -> Summary:
         """Sum all rows.
@@ -529,7 +285,19 @@ class Predictions(ABC):
         return f"{self.family} predictions: {self.n} rows"
 
 
-def partition_surprisal(scored: Scored) -> FloatArray:
-    """Return the surprisals; only normalised predictions, which have them, have a log-partition."""
-    assert scored.surprisal is not None
-    return scored.surprisal
+def family_named(name: str) -> type[Predictions]:
+    """Return the class of a family; of one that is not known here, `Predictions` itself, which has plain words.
+
+    Examples
+    --------
+    >>> family_named("gaussian").words.scaled
+    'covariances'
+    >>> family_named("a family of your own").words.scaled
+    'densities'
+    """
+    if name in FAMILIES:
+        module, kind = FAMILIES[name]
+        found: type[Predictions] = getattr(import_module(f"{__package__}.{module}"), kind)
+        return found
+    own = (kind for kind in Predictions.__subclasses__() if getattr(kind, "family", None) == name)
+    return next(own, Predictions)

@@ -20,7 +20,7 @@ from .markup import Markup, element, join, sentence, shortened, together, with_c
 from .numbers import grouped
 from .reliability import has_reliability, reliability_diagram
 
-__all__ = ["evaluation_html", "framed", "verdict_html"]
+__all__ = ["evaluation_html", "framed", "recalibration_html", "verdict_html"]
 
 _PLACES = 5  # that are listed
 _GROUPS = 12  # in a picture
@@ -49,6 +49,22 @@ def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], t
 def verdict_html(verdict: Verdict) -> str:
     """Return a verdict as HTML: its sign, the decision, and why."""
     return _output(verdict)
+
+
+def recalibration_html(verdict: Verdict, paragraphs: list[str], rows: list[list[str]]) -> str:
+    """Return what recalibration found: the verdict on held-out rows after it, why, and what was tried."""
+    head, *body = rows
+    table = None
+    if body:
+        lines = [
+            element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
+            for first, *cells in body
+        ]
+        names = element("tr", *(element("th", name, scope="col") for name in head))
+        caption = element("caption", "What was tried, on rows that no map was fitted to")
+        found = element("table", caption, element("thead", names), element("tbody", *lines))
+        table = element("div", found, class_="scroll")
+    return _output(verdict, *(element("p", text) for text in paragraphs), table)
 
 
 def _output(verdict: Verdict, *parts: Markup | None) -> str:

@@ -23,7 +23,7 @@ from .._sums.tally import Tally
 from .._types import ArrayLike, Labels
 from ..errors import EmptyError, OptionError, UnavailableError, WeightError
 from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, family_named
 from .clustered import ClusteredLaw
 from .dependence import ALIKE, Rarity, clustered_interval
 from .law import Law, StatesLaw, normal_score
@@ -164,7 +164,7 @@ def law_of(tally: Tally) -> Law | None:
             law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted, most)
         except UnavailableError:
             return None
-    elif tally.family == "gaussian":
+    elif family_named(tally.family).chi_square:
         law = StatesLaw(s)
     else:
         return None

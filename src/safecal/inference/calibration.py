@@ -16,7 +16,7 @@ from .._sums.tally import Tally
 from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
 from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, family_named
 from . import tails
 from .bounds import law_of
 from .clustered import ClusteredLaw, clusters_at_one
@@ -229,7 +229,7 @@ def _from_rows(
         found = None
         if discrete:
             found = exact_tails(predictions, weight, observed)
-        elif predictions.family == "gaussian" and weight is None:
+        elif predictions.chi_square and weight is None:
             found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
         if found is not None:
             listed = "the sum has few values, and all are listed" if discrete else "a sum of Gaussians is a chi-square"
@@ -282,7 +282,7 @@ def tally_test(tally: Tally, law: Law | None) -> TestResult:
 def _tails(tally: Tally, law: Law | None) -> tuple[Tails | None, str, str]:
     if isinstance(law, PointsLaw):
         return law.tested()
-    if tally.family == "gaussian" and not tally.weighted and law is not None:
+    if family_named(tally.family).chi_square and not tally.weighted and law is not None:
         return law.tails(1.0), "exact", "a sum of Gaussians is a chi-square"
     if isinstance(law, NodesLaw) and not tally.weighted and math.isfinite(law.beta):
         return law.tails(1.0), "saddlepoint", "from the log-partition at five temperatures"

@@ -16,7 +16,6 @@ from ..errors import InputError, LabelError, MissingValueError, ShapeError
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
-from ..families.rows import joined
 from .columns import Columns
 from .values import Column, keys, labels, not_numbers, numbers
 
@@ -82,7 +81,8 @@ def join_batches(parts: list[Batch]) -> Batch:
     by = parts[0].by
     if by is not None:
         by = {name: np.concatenate([part.by[name] for part in parts if part.by is not None]) for name in by}
-    return Batch(joined([part.predictions for part in parts]), column("sample_weight"), by, column("cluster"))
+    rows = type(parts[0].predictions).concatenate([part.predictions for part in parts])
+    return Batch(rows, column("sample_weight"), by, column("cluster"))
 
 
 Rows = Mapping[str, Any]  # name -> a column of some rows: of NumPy, Polars or PyArrow

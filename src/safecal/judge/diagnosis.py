@@ -10,6 +10,7 @@ import numpy as np
 from .. import documents
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
+from ..families.predictions import family_named
 from ..inference.bounds import law_of
 from ..inference.causes import PRICE, Explained, explain
 from ..inference.results import Interval
@@ -202,7 +203,7 @@ def _gain(tally: Tally) -> float:
     law = law_of(tally)
     if law is None or not 0.0 < law.beta < math.inf:
         return 0.0 if law is None or math.isnan(law.beta) else math.inf
-    if tally.family == "gaussian":
+    if family_named(tally.family).chi_square:
         return 0.5 * tally.dimension * law.mass * (math.log(law.beta) + 1.0 / law.beta - 1.0)
     low, high = law.range
     beta = min(max(law.beta, low), high)
@@ -239,18 +240,22 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     t = temperature.value
     if math.isnan(t):
         return None
-    what = "covariances" if tally.family == "gaussian" else "logits"
-    large, small = ("small", "large") if tally.family == "gaussian" else ("large", "small")
+    words = family_named(tally.family).words
+    how = (
+        f"its temperature is about {t:.3g}"
+        if words.factor is None
+        else f"its {words.scaled} are about {words.times(t)}"
+    )
     also = "" if both is None else f" There is a shift of {both.shift:+.2g} in log-odds beside it."
     if t > 1.0:
-        much = f"its {what} are about {t:.3g} times too {large}" if math.isfinite(t) else "its confidence tells nothing"
+        much = how if math.isfinite(t) else "its confidence tells nothing"
         remedy = "Fit `safecal.SafeTemperature` on rows that are not these."
         if math.isinf(t):
             remedy = "No temperature makes confidence useful that tells nothing: train it again."
         return Diagnosis("too sharp", f"{much}.{also}", remedy)
     return Diagnosis(
         "too vague",
-        f"its {what} are about {1.0 / t if t else math.inf:.3g} times too {small}.{also}",
+        f"{how}.{also}",
         "It is safe to let it say more: `safecal.SafeTemperature` makes it as sharp as is safe.",
     )
 

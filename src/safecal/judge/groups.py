@@ -14,6 +14,7 @@ from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import BoolArray, Decision, FloatArray, IndexArray
 from ..errors import TruthError
+from ..families.predictions import family_named
 from ..inference.dependence import clustered_bounds
 from ..inference.key_temperatures import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
 from ..inference.mistakes import clustered_ratios, heaviest_weight, mistakes_by_key, ratio_bounds
@@ -126,7 +127,7 @@ def _law(groups: Table, tally: Tally) -> Callable[[IndexArray], KeyLaw] | None:
         most = math.nan if tally.n_certain else tally.most_entropy
         nodes = tally.group_nodes.of(groups.keys)
         return lambda keys: NodeKeys(nodes.take(keys), groups.sums[keys], most)
-    return (lambda keys: StateKeys(groups.sums[keys])) if tally.family == "gaussian" else None
+    return (lambda keys: StateKeys(groups.sums[keys])) if family_named(tally.family).chi_square else None
 
 
 class _Bounds(NamedTuple):

@@ -11,9 +11,6 @@ from .._checks.rows import same_labels, same_outcomes, same_rows_of_both
 from .._steady import steady
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import FormError, OptionError
-from ..families.bernoulli import Bernoulli
-from ..families.categorical import Categorical
-from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
 from ..inference.equality import Law, equality, rows_of_law
 from ..inference.results import Interval
@@ -157,15 +154,9 @@ def _check_pair(a: Predictions, b: Predictions) -> None:
         raise fail(FormError, "b", "must predict the same kind of outcome as `a`, classes or states", got=got)
     if a.family != b.family:  # outcomes of two families are coded differently
         return
-    first, second = _outcomes(a), _outcomes(b)
+    first, second = a.what_happened, b.what_happened
     if first is not None and second is not None:
         same_outcomes(first, second, a.outcome)
-
-
-def _outcomes(predictions: Predictions) -> AnyArray | None:
-    if isinstance(predictions, Bernoulli | Categorical):
-        return predictions.happened
-    return predictions.x_true if isinstance(predictions, Gaussian) else None
 
 
 def _columns(a: Predictions, b: Predictions) -> dict[str, tuple[FloatArray, FloatArray]]:

@@ -17,7 +17,7 @@ from .._sums.summary import COLUMN, Summary
 from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import EmptyError, OptionError, UnavailableError
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, family_named
 from ..inference.law import Law, StatesLaw
 from ..inference.mistakes import ratio_bounds
 from ..inference.nodes import NodesLaw
@@ -191,7 +191,7 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
             return NodesLaw(nodes, excess, mass, tally.weighted, tally.most_entropy)
         except UnavailableError:
             return None
-    if tally.family == "gaussian":
+    if family_named(tally.family).chi_square:
         scaled: dict[str, Any] = {
             f.name: times * x for f in fields(Summary) if isinstance(x := getattr(s, f.name), float)
         }

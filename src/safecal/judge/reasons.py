@@ -10,6 +10,8 @@ import numpy as np
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
+from ..families.family import FamilyWords
+from ..families.predictions import family_named
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..options import Limits
@@ -23,12 +25,6 @@ T = TypeVar("T")
 
 _SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _NAMED = 3  # places that a reason names
-# What a temperature means, by family.
-_TEMPERATURE = {
-    "bernoulli": "its logits {} too large",
-    "categorical": "its logits {} too large",
-    "gaussian": "its covariances {} too small",
-}
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
 
 
@@ -124,7 +120,7 @@ class Average:
     mistakes: Mistakes | None
     dimensions: float
     threshold: float
-    what: str | None  # a temperature means; None where it is a temperature and no more
+    words: FamilyWords
 
     @classmethod
     def of(cls, tally: Tally, ecd: Interval, temperature: Interval, mistakes: Mistakes | None, limits: Limits) -> Self:
@@ -144,16 +140,17 @@ class Average:
             mistakes,
             many,
             limits.threshold,
-            _TEMPERATURE.get(tally.family),
+            family_named(tally.family).words,
         )
 
     def times(self, how: str, value: float) -> str:
         """Say what a temperature means: "its logits are at most 1.7 times too large"; up to 1 nothing is."""
-        if self.what is None:
+        what = self.words.factor
+        if what is None:
             return f"its temperature {how.replace('are ', 'is ')} {value:.3g}"
         if value < _CALIBRATED:
-            return self.what.format("are not")
-        return self.what.format("may be any number of times" if math.isinf(value) else f"{how} {value:.3g} times")
+            return what.format("are not")
+        return what.format("may be any number of times" if math.isinf(value) else f"{how} {value:.3g} times")
 
     @property
     def scales(self) -> list[Scale]:
@@ -221,7 +218,7 @@ def _undecided(average: Average) -> str:
         return f"ECD lies between {i.low:.3g} and {i.high:.3g}, and {average.allowed} is allowed"
     if not t.within:
         least, most = t.interval.low, t.interval.high
-        how = f"are between {least:.3g} and" if least >= _CALIBRATED or average.what is None else "may be up to"
+        how = f"are between {least:.3g} and" if least >= _CALIBRATED or average.words.factor is None else "may be up to"
         return f"{average.times(how, most)}, and {t.limit:g} is allowed"
     ratio, mistakes = average.ratio, average.mistakes
     if ratio is None or mistakes is None:

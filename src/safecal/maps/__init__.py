@@ -11,18 +11,22 @@ from .beta import Beta
 from .identity import Identity
 from .isotonic import Isotonic
 from .reading import from_dict
+from .result import Recalibration
 from .safe import Safe
 from .states import Axes
 from .temperature import SafeTemperature, Temperature
+from .trials import Candidate
 from .vector import Vector
 
 __all__ = [
     "Affine",
     "Axes",
     "Beta",
+    "Candidate",
     "Identity",
     "Isotonic",
     "Map",
+    "Recalibration",
     "Safe",
     "SafeTemperature",
     "Temperature",

@@ -63,9 +63,9 @@ class Affine(PlainMap[Fitted[Any]]):
     >>> happened = rng.random(5000) < 1 / (1 + np.exp(-(0.5 * z + 1)))
     >>> model = Affine().fit(happened, logits=z)
     >>> model
-    Affine(): slope 0.51, shift +1.03 from 5000 rows
+    Affine(): slope 0.522, shift +0.971 from 5000 rows
     >>> model.apply([0.1, 0.5, 0.9]).round(2).tolist()
-    [0.48, 0.74, 0.9]
+    [0.46, 0.73, 0.89]
     """
 
     _kind: ClassVar[str] = "affine"
@@ -105,8 +105,8 @@ class Affine(PlainMap[Fitted[Any]]):
         """What the map does, in a sentence."""
         shift = self.shift_
         if isinstance(shift, tuple):
-            return said(scaled(self.slope_, "log-probabilities"), class_shifts(shift))
-        return said(moved(shift), scaled(self.slope_, "log-odds"))
+            return said(f"log-probabilities are {scaled(self.slope_)}", class_shifts(shift))
+        return f"Log-odds are {scaled(self.slope_)} and {moved(shift)}."
 
     def _numbers(self) -> str:
         shift = self.shift_

@@ -18,8 +18,7 @@ from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.classifier import classifier
 from ..families.gaussian import Gaussian, gaussian
-from ..families.predictions import Predictions
-from ..families.rows import some_rows
+from ..families.predictions import Predictions, family_named
 from .exports import python_text, sql_text, torch_module
 from .spreads import moved_states, scaled_spread
 from .steps import Step
@@ -43,7 +42,7 @@ class Rows(NamedTuple):
     def take(self, index: IndexArray) -> "Rows":
         """Return some of them."""
         weight, cluster = (None if column is None else column[index] for column in (self.weight, self.cluster))
-        return Rows(some_rows(self.predictions, index), weight, cluster)
+        return Rows(self.predictions.take(index), weight, cluster)
 
 
 class Grouping(NamedTuple):
@@ -380,7 +379,7 @@ class Map(ABC):
         if family is None:
             unfitted()
         if (family == "gaussian") != (wanted == "states") or family == "density":
-            other_kind(family, wanted)
+            other_kind(family, wanted, family_named(family).words.tempered)
 
     def _mapped(self, z: FloatArray, by: Any, reference: str) -> FloatArray:
         """Return recalibrated log-odds, or logits of three classes and more."""

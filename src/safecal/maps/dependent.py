@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import FloatArray, IndexArray
-from ..families.predictions import partition_surprisal
+from ..families.family import partition_surprisal
 from ..inference.dependence import ALIKE, Rarity, Sums, rarest_half
 from ..inference.law import normal_score
 from .tempered import Tempered

@@ -105,10 +105,6 @@ def _quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def _number(x: float) -> str:
-    return f"({x!r})" if x < 0.0 else repr(x)  # digits enough to be read as the same double
-
-
 def _bounded(text: str) -> str:
     """Return an exponent within what every database takes."""
     return f"CASE WHEN {text} > {_LARGEST} THEN {_LARGEST} WHEN {text} < -{_LARGEST} THEN -{_LARGEST} ELSE {text} END"
@@ -137,8 +133,8 @@ def _sql_two(steps: Sequence[Step], column: str) -> str:
             assert isinstance(step, Line)
             scale *= step.slope
         z = f"({_double(scale)} * {z})"
-        low = "0.0" if first.a else _number(_share(scale * first.c))
-        high = "1.0" if first.b else _number(_share(scale * first.c))
+        low = "0.0" if first.a else _double(_share(scale * first.c))
+        high = "1.0" if first.b else _double(_share(scale * first.c))
         ends = (low, high)
     else:
         for step in changing:
@@ -160,9 +156,9 @@ def _sql_stairs(step: Stairs, after: Sequence[Step], p: str) -> str:
         values = [line.slope * v for v in values]
     z = f"(ln({p}) - ln(1 - {p}))"
     finite = [start for start in step.starts if math.isfinite(start)]
-    cases = [f"WHEN {z} < {_double(start)} THEN {_share(v)!r}" for start, v in zip(finite, values, strict=False)]
-    ends = f"WHEN {p} <= 0 THEN {_share(values[0])!r} WHEN {p} >= 1 THEN {_share(values[-1])!r}"
-    return f"CASE {' '.join([ends, *cases])} ELSE {_share(values[len(finite)])!r} END"
+    cases = [f"WHEN {z} < {_double(start)} THEN {_double(_share(v))}" for start, v in zip(finite, values, strict=False)]
+    ends = f"WHEN {p} <= 0 THEN {_double(_share(values[0]))} WHEN {p} >= 1 THEN {_double(_share(values[-1]))}"
+    return f"CASE {' '.join([ends, *cases])} ELSE {_double(_share(values[len(finite)]))} END"
 
 
 def _sql_many(steps: Sequence[Step], columns: Sequence[str]) -> str:

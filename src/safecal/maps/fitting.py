@@ -21,7 +21,7 @@ from typing import final
 import numpy as np
 from scipy import optimize, special
 
-from ..families.predictions import partition_surprisal
+from ..families.family import partition_surprisal
 from ..inference.law import LARGEST, SMALLEST, normal_score
 from .dependent import Dependent
 from .tempered import Tempered

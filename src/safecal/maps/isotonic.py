@@ -16,7 +16,7 @@ __all__ = ["Isotonic"]
 
 FEWEST = 50
 _LENT = 2.0  # rows with the overall share of positives, in each step
-_LEAST = 2.0  # nats that two steps must explain better than one
+_LEAST = 3.0  # nats that two steps must explain better than one
 
 
 @final
@@ -41,7 +41,7 @@ class Isotonic(PlainMap[Fitted[Stairs]]):
     Notes
     -----
     The stairs of isotonic regression are joined, the least different neighbours first, until two steps explain the
-    outcomes better than one by at least 2 nats. Then each step is lent two rows with the overall share of positives, so
+    outcomes better than one by at least 3 nats. Then each step is lent two rows with the overall share of positives, so
     that none says 0 or 1. Equal predictions are never parted. Predictions of exactly 0 and 1 belong to the first and
     the last step, and outcomes that contradict them are no error. It needs 50 rows of both classes.
 
@@ -55,7 +55,7 @@ class Isotonic(PlainMap[Fitted[Stairs]]):
     >>> model
     Isotonic(): 2 steps from 2000 rows
     >>> model.apply([0.0, 0.4, 0.6, 1.0]).round(2).tolist()
-    [0.2, 0.2, 0.71, 0.71]
+    [0.21, 0.21, 0.7, 0.7]
     """
 
     _kind: ClassVar[str] = "isotonic"

@@ -16,7 +16,6 @@ from .._checks.maps import refused, unfitted
 from .._steady import steadied
 from .._types import FloatArray
 from ..errors import UnavailableError
-from ..families.rows import some_rows
 from .base import OPTIONS, Grouping, Map, Rows, class_count
 from .steps import Step
 from .values import happened, values_of
@@ -106,7 +105,7 @@ class PlainMap(Map, Generic[F]):
             index = np.flatnonzero(grouping.codes == k)
             own = rows.take(index)
             weight = np.ones(len(index)) if own.weight is None else np.asarray(own.weight, dtype=np.float64)
-            both = Rows(some_rows(rows.predictions, np.concatenate([index, lent])), np.concatenate([weight, share]))
+            both = Rows(rows.predictions.take(np.concatenate([index, lent])), np.concatenate([weight, share]))
             found[key] = self._fitted(both, own)
         return found
 

@@ -76,7 +76,7 @@ class Safe(Map):
     >>> happened = rng.random(2000) < 1 / (1 + np.exp(-(0.5 * z + 1)))
     >>> model = Safe(Affine()).fit(happened, logits=z)
     >>> model.map_
-    Affine(): slope 0.516, shift +1.13 from 2000 rows
+    Affine(): slope 0.559, shift +1.11 from 2000 rows
     >>> model.temperature_ > 1
     True
     >>> safecal.ecd(happened, model.apply(logits=z)) < 0
@@ -110,10 +110,15 @@ class Safe(Map):
         held_out = rows
         if not isinstance(self.map, Identity):
             held_out = rows._replace(predictions=cross_fitted(self.map, rows, grouping, folds_of(rows, self.folds)))
+        self._follow(whole, held_out, grouping)
+
+    def _follow(self, whole: Map, held_out: Rows, grouping: Grouping | None) -> None:
+        """Let a safe temperature of held-out predictions follow a map that was fitted to all rows."""
         safe = SafeTemperature(self.alpha, sharpen=self.sharpen, shared=self.shared)
         safe._fit_rows(held_out, grouping)
-        for one in (whole, safe):
-            one.family_, one.classes_, one.n_ = rows.predictions.family, class_count(rows.predictions), rows.n
+        p = held_out.predictions
+        for one in (whole, safe, self):
+            one.family_, one.classes_, one.n_ = p.family, class_count(p), p.n
         self.map_, self.safe_ = whole, safe
 
     def _keys(self) -> tuple[Hashable, ...] | None:

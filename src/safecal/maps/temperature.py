@@ -20,7 +20,7 @@ from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, likeliest, safe, unfit
 from .plain import PlainMap
 from .steps import Line
 from .tempered import Tempered, tempered
-from .words import said, scaled
+from .words import scaled
 
 __all__ = ["FittedTemperature", "SafeTemperature", "Temperature"]
 
@@ -109,7 +109,7 @@ class _Tempering(PlainMap[FittedTemperature]):
     def sentence_(self) -> str:
         """What the map does, in a sentence."""
         if self.family_ in ("bernoulli", "categorical"):
-            return said(scaled(self.beta_, "log-odds" if self.classes_ == 2 else "logits"))
+            return f"{'Log-odds' if self.classes_ == 2 else 'Logits'} are {scaled(self.beta_)}."
         return f"Covariances are multiplied by {self.temperature_:.2g}."
 
     def _numbers(self) -> str:

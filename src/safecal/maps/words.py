@@ -7,16 +7,14 @@ _SLIGHT = 0.02  # of a shift or of the logarithm of a slope: nothing to speak of
 
 def moved(shift: float) -> str:
     """Say what a shift does to log-odds."""
-    if abs(shift) < _SLIGHT:
-        return "log-odds are hardly moved"
-    return f"log-odds are moved {'up' if shift > 0.0 else 'down'} by {abs(shift):.2g}"
+    return "hardly moved" if abs(shift) < _SLIGHT else f"moved {'up' if shift > 0.0 else 'down'} by {abs(shift):.2g}"
 
 
-def scaled(slope: float, what: str) -> str:
+def scaled(slope: float) -> str:
     """Say what a slope does."""
     if abs(slope - 1.0) < _SLIGHT:
-        return f"{what} keep their scale"
-    return f"{what} are {'shrunk' if slope < 1.0 else 'stretched'} by a factor of {slope:.2g}"
+        return "hardly scaled"
+    return f"{'shrunk' if slope < 1.0 else 'stretched'} by a factor of {slope:.2g}"
 
 
 def class_shifts(shifts: tuple[float, ...]) -> str:

@@ -15,7 +15,7 @@ from ..inference.ranges import dimensions
 from ..options import Limits
 from ..visible import visible
 
-__all__ = ["Alarm", "COLUMNS", "Size", "size_columns", "sums_of"]
+__all__ = ["COLUMNS", "Alarm", "Size", "size_columns", "sums_of"]
 
 # What is summed of the rows; all but the first three are absent, NaN, for states and densities.
 COLUMNS = ("n", "excess", "varentropy", "predicted", "observed", "confidence", "correct")

@@ -15,7 +15,6 @@ from .._types import ArrayLike, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, ShapeError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
-from ..families.rows import some_rows
 from ..files import schema
 from ..options import Limits
 from .alarm import Alarm
@@ -192,7 +191,7 @@ class Monitor(MonitorState):
         for key, index in parts:
             stream = groups.get(key, Stream())
             groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
-            for block in blocks(some_rows(predictions, index), shifts=shifts):
+            for block in blocks(predictions.take(index), shifts=shifts):
                 alarms += stream.take(block, self._limits_of(key, groups, family), key, window)
         if window is not None:
             self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)

@@ -26,13 +26,13 @@ from ..families.categorical import Categorical
 from ..families.predictions import Predictions
 
 __all__ = [
-    "Block",
     "DIRECTIONS",
     "OVER",
-    "Process",
     "SHIFTED",
     "SHIFTS",
     "UNDER",
+    "Block",
+    "Process",
     "as_odds",
     "blocks",
     "mixed",

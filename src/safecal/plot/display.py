@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AFTER",
     "BEFORE",
-    "Display",
-    "Look",
     "NEUTRAL",
     "OVER",
     "UNDER",
+    "Display",
+    "Look",
     "axes_on",
     "blank_figure",
     "checked",

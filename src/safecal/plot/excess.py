@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from .._types import FloatArray
+from ..families.predictions import family_named
 from ..judge.evaluation import Evaluation
 from .display import OVER, UNDER, Display, Look, direction_label, ink, legend_above, message, percent
 
@@ -141,8 +142,8 @@ def spread_of(evaluation: Evaluation) -> ExcessDisplay:
     excess, weight = sums[full] / counts[full], counts[full]
     total = float(weight.sum()) + s.weight_impossible
     share = (np.cumsum(weight[::-1])[::-1] + s.weight_impossible) / total
-    gaussian = evaluation.family == "gaussian" and full.any()
-    expected = _chi_square(evaluation.dimension, float(share.min())) if gaussian else None
+    has_law = family_named(evaluation.family).chi_square and full.any()
+    expected = _chi_square(evaluation.dimension, float(share.min())) if has_law else None
     return ExcessDisplay(excess, share, expected, s.ecd, evaluation.histogram.median, s.weight_impossible / total)
 
 

@@ -12,6 +12,7 @@ from typing import Any, final
 from .._sums.bins import Bins
 from .._sums.table import Table
 from .._versions import version
+from ..families.predictions import family_named
 from ..html.findings import Findings
 from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
@@ -32,12 +33,11 @@ from .tables import (
     test_name,
     where_section,
 )
-from .words import CLASSIFIERS
 
 __all__ = [
-    "Context",
     "GLOSSARY",
     "LARGEST",
+    "Context",
     "embedded",
     "glossary",
     "header_of",
@@ -324,28 +324,20 @@ def snippet(evaluation: Evaluation) -> str:
     always = ("threshold", "max_temperature", "level")
     changed = [n for n in e.limits.__slots__ if n in always or getattr(e.limits, n) != getattr(Limits(), n)]
     options += [f"{name}={getattr(e.limits, name)!r}" for name in changed]
-    calls = {
-        "bernoulli": "safecal.evaluate(\n    y_true,\n    y_prob,{})",
-        "categorical": "safecal.evaluate(\n    y_true,\n    y_prob,{})",
-        "gaussian": "safecal.gaussian(x_true, mean, cov=cov).evaluate({})",
-        "density": "safecal.density(x_true, dist).evaluate({})",
-    }
-    call = calls.get(e.family, "predictions.evaluate({})").format(
-        "".join(f"\n    {option}," for option in options) + "\n"
-    )
+    call = family_named(e.family).words.call.format("".join(f"\n    {option}," for option in options) + "\n")
     return f"import safecal\n\nresult = {call}\nprint(result.verdict)\n"
 
 
 def _bin_options(table: Table | None, family: str) -> list[str]:
-    classifier = family in CLASSIFIERS
+    kind = family_named(family)
     if table is None or table.bins is None:
-        return ["bins=None"] if classifier else []
+        return ["bins=None"] if kind.binned_by_default else []
     edges = table.bins.edges
     if edges == Bins.uniform(len(edges) - 1).edges:
         made = str(len(edges) - 1)
     else:
         made = f"safecal.Bins.from_edges({list(edges)!r})" if len(edges) <= 12 else "bins"
-    default = {"bernoulli": "probability", "categorical": "confidence"}.get(family)
+    default = kind.bin_choices[0] if kind.binned_by_default else None
     return [f"bins={made}"] + ([] if table.name == default else [f"bin_on={table.name!r}"])
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from .._checks.classes import clip_for
+from ..families.predictions import family_named
 from ..html.markup import Markup, element, join, shortened, together, with_code
 from ..html.numbers import percent, rows
 from ..judge.diagnosis import Diagnosis
@@ -11,7 +12,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.reasons import rounded
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from .words import CLASSIFIERS, all_but_certain, in_places
+from .words import all_but_certain, in_places
 
 __all__ = ["next_steps"]
 
@@ -84,7 +85,8 @@ _MENDS = {
 
 
 def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
-    if evaluation.family not in CLASSIFIERS:
+    family = family_named(evaluation.family)
+    if not family.discrete:
         steps: list[Step] = [
             ("Do not rely on its ranges.", "Gates and alarms built on them miss more than they promise.")
         ]
@@ -94,7 +96,7 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     mends = _for_cause(verdict.diagnosis)
     if math.isinf(evaluation.temperature.value):
         steps.append(("Train it again, or leave it.", "Its confidence says nothing, and no temperature changes that."))
-    elif evaluation.family not in {*CLASSIFIERS, "gaussian"}:
+    elif family.words.factor is None:
         steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
     elif mends:
         steps += mends

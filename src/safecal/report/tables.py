@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from .._sums.summary import Summary
 from .._sums.table import Table
+from ..families.predictions import family_named
 from ..html.course import Course, course_picture
 from ..html.findings import Finding, Findings
 from ..html.frame import PRESS, Column, region, section, sorting_table
@@ -106,7 +107,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
     found.append(("p-value", p_value(test.p_value), how))
     if not s.n_impossible:
         found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
-    if evaluation.family == "gaussian":
+    if family_named(evaluation.family).chi_square:
         d = evaluation.dimension
         found.append(("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; larger is over-confident"))
     if s.sum_entropy is not None:

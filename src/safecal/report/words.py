@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from ..families.predictions import family_named
 from ..html.markup import sentence
 from ..html.numbers import grouped, percent, plain, rows, shown
 from ..judge.display import count
@@ -12,7 +13,6 @@ from ..judge.reasons import Average
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 
 __all__ = [
-    "CLASSIFIERS",
     "Opening",
     "all_but_certain",
     "headline",
@@ -23,7 +23,6 @@ __all__ = [
     "temperature_in_words",
 ]
 
-CLASSIFIERS = ("bernoulli", "categorical")
 _HEADLINES = {
     SAFE: "Its confidence keeps its word",
     UNSAFE: "It is surer than it should be",
@@ -54,9 +53,8 @@ def all_but_certain(evaluation: Evaluation, verdict: Verdict) -> bool:
 def kind(evaluation: Evaluation) -> str:
     """Say what was predicted."""
     many = evaluation.tally.most_entropy
-    classes = f"{math.exp(many):.0f} classes" if math.isfinite(many) else "several classes"
-    names = {"bernoulli": "two classes", "categorical": classes, "gaussian": "states", "density": "densities"}
-    name = names.get(evaluation.family, evaluation.family)
+    classes = f"{math.exp(many):.0f}" if math.isfinite(many) else "several"
+    name = family_named(evaluation.family).words.kind.format(classes=classes) or evaluation.family
     return name if evaluation.dimension == 1 else f"{name} in {evaluation.dimension} dimensions"
 
 
@@ -76,13 +74,14 @@ def temperature_in_words(family: str, value: float, method: str = "") -> str:
         return "its confidence carries no information"
     if value == 0.0:
         return "every outcome was the most likely one"
-    what = "logits" if family in CLASSIFIERS else "covariances" if family == "gaussian" else "densities"
+    words = family_named(family).words
+    what = words.scaled
     factor = plain(max(value, 1.0 / value))
     if factor == "1":
         return f"its {what} are about right"
-    if what == "densities":
-        return f"its densities should be {'flatter' if value > 1.0 else 'sharper'}, with temperature {plain(value)}"
-    too_large = (value > 1.0) == (what == "logits")
+    if words.factor is None:
+        return f"its {what} should be {'flatter' if value > 1.0 else 'sharper'}, with temperature {plain(value)}"
+    too_large = (value > 1.0) == (words.sense == "large")
     return f"its {what} are about {factor} times too {'large' if too_large else 'small'}"
 
 
@@ -104,7 +103,7 @@ def _local(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     said = []
     if verdict.on_average == SAFE:
         said.append("On average its confidence is right. But people meet it in one place at a time.")
-    if verdict.decision == UNSAFE and evaluation.family in CLASSIFIERS:
+    if verdict.decision == UNSAFE and family_named(evaluation.family).discrete:
         said.append("Those who act on its word there are wrong more often than it says.")
     elif verdict.decision == UNSAFE:
         said.append("What happens there lies farther out than the model says it will.")
@@ -130,7 +129,7 @@ def _unsafe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         )
         rest = evaluation.summary.ecd_possible
         return [said] + ([] if math.isnan(rest) else [f"Without {'it' if one else 'them'}, ECD is {shown(rest)} nat."])
-    if evaluation.family not in CLASSIFIERS:
+    if not family_named(evaluation.family).discrete:
         said = "What happens lies farther out than the model says it will."
     else:
         said = "When the model says that it is sure, it is wrong more often than it says."
@@ -252,8 +251,7 @@ def _open_undetermined(evaluation: Evaluation, average: Average, verdict: Verdic
 def _factor(place: str, average: Average, value: float, how: str) -> Opening:
     """Say how many times too large something is."""
     allowed = f"{plain(average.temperature.limit)} is allowed."
-    if average.what is None:
+    if average.words.factor is None:
         return Opening(place, plain(value), f"is its temperature, {how}. {allowed}")
-    said = "the logits it should give" if "logits" in average.what else "the covariance that it states"
-    about = f"{said}, {how}. {plain(average.temperature.limit)} times are allowed."
+    about = f"{average.words.right}, {how}. {plain(average.temperature.limit)} times are allowed."
     return Opening(place, f"{plain(value)} times", about)

@@ -36,6 +36,7 @@ class Estimate(NamedTuple):
     n: int
     ecd: Interval
     firm: float  # the end that may show something, at the level of the verdict
+    alone: float  # that end of the rows that no better slice of the same half holds
     temperature: Interval
     predicted: float
     observed: float
@@ -60,6 +61,12 @@ def shares_of_error(firsts: int, seconds: int) -> list[float]:
     for count in (firsts, seconds):
         found += [0.5 * (1 if k else 2) / (count + 1) for k in range(count)]
     return found
+
+
+def _alone(places: IndexArray, keys: Sequence[Any], k: int) -> IndexArray:
+    """Return those keys of the slice of number ``k`` that no better one of the same half holds."""
+    better = (1 << k) - 1
+    return places[[int(keys[place]) % _PLACES & better == 0 for place in places.tolist()]]
 
 
 def _members(keys: Sequence[Any], firsts: int, count: int) -> list[IndexArray]:
@@ -91,6 +98,11 @@ def estimates(tally: Tally, firsts: int, seconds: int, *, level: float, over: bo
         for part, end in ((TESTED, side), (1.0 - TESTED, -side), (FIRM, side))
     )
     low, high = (shown, far) if over else (far, shown)
+    alone = []
+    for k, places in enumerate(members):
+        apart = _alone(places, groups.keys, k if k < firsts else k - firsts)
+        rest = groups.sums[apart].sum(axis=0, keepdims=True)
+        alone.append(_Bounds(tally, apart, rest)(TESTED * shares[k], side))
     with np.errstate(divide="ignore", invalid="ignore"):
         ecd = Keys.of(sums).ecd
         predicted, observed = (column[name] / column["weight"] for name in ("sum_predicted", "sum_observed"))
@@ -101,7 +113,7 @@ def estimates(tally: Tally, firsts: int, seconds: int, *, level: float, over: bo
         Estimate(
             int(column["n"][k]),
             Interval(float(ecd[k]), float(low[k]), float(high[k]), level, method),
-            float(firm[k]), temperatures[k], float(predicted[k]), float(observed[k]), float(many[k]),
+            float(firm[k]), alone[k], temperatures[k], float(predicted[k]), float(observed[k]), float(many[k]),
         ) if column["weight"][k] > 0.0 else None
         for k in range(count)
     ]  # fmt: skip

@@ -133,7 +133,11 @@ def find_slices(
         for conditions, mask, estimate in zip((*found[0], *found[1]), masks, known, strict=True)
         if estimate is not None
     ]
-    kept = [mask for mask, estimate in zip(masks, known, strict=True) if estimate is not None]
+    kept = [
+        (mask, estimate.alone > 0.0 if direction == "over" else estimate.alone < 0.0)
+        for mask, estimate in zip(masks, known, strict=True)
+        if estimate is not None
+    ]
     halves = n - int(second.sum()), int(second.sum())
     return Slices(
         found=_merged(candidates, kept, direction),
@@ -269,12 +273,15 @@ def _slice(conditions: tuple[Condition, ...], mask: BoolArray, known: Estimate, 
     )  # fmt: skip
 
 
-def _merged(candidates: Sequence[Slice], masks: Sequence[BoolArray], direction: str) -> tuple[Slice, ...]:
-    """Return those that are shown, the worst first; of two with about the same rows the simpler description."""
+def _merged(candidates: Sequence[Slice], masks: Sequence[tuple[BoolArray, bool]], direction: str) -> tuple[Slice, ...]:
+    """Return those that are shown, the worst first; of two with about the same rows the simpler description.
+
+    Beside its rows, ``masks`` tell of each whether it is shown without the rows that it shares with a better one.
+    """
     shown = [
         _Kept(s, mask)
-        for s, mask in zip(candidates, masks, strict=True)
-        if (s.ecd.low > 0.0 if direction == "over" else s.ecd.high < 0.0)
+        for s, (mask, alone) in zip(candidates, masks, strict=True)
+        if alone and (s.ecd.low > 0.0 if direction == "over" else s.ecd.high < 0.0)
     ]
     # Simpler first, then larger: never by what was estimated, which would flatter it.
     shown.sort(key=lambda kept: (len(kept.slice.conditions), -kept.slice.n))

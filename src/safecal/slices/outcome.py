@@ -7,7 +7,6 @@ from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
-from ..families.rows import some_rows
 from .coding import CODES, Coded
 
 __all__ = ["tells_the_outcome"]
@@ -37,6 +36,6 @@ def tells_the_outcome(column: Coded, predictions: Predictions, drawn: IndexArray
 
 
 def _announced(predictions: Predictions, drawn: IndexArray) -> float:
-    confidence = some_rows(predictions, drawn[:: max(len(drawn) // _ROWS, 1)]).score().confidence
+    confidence = predictions.take(drawn[:: max(len(drawn) // _ROWS, 1)]).score().confidence
     assert confidence is not None
     return float((1.0 - confidence).mean()) * len(drawn)

@@ -10,7 +10,6 @@ from scipy import special
 from .._types import IndexArray
 from ..errors import UnavailableError
 from ..families.predictions import Predictions
-from ..families.rows import some_rows
 from .discovery import KEPT
 from .estimation import TESTED, shares_of_error
 from .reach import Reach
@@ -60,7 +59,7 @@ def reach_of(
 def _moments(predictions: Predictions, index: IndexArray, beta: float) -> tuple[float, float, float] | None:
     """Return size and variance of the mean excess a row if ``p_beta`` is true, and its variance if the model is."""
     try:
-        rows = some_rows(predictions, index)
+        rows = predictions.take(index)
         surprise, own = (-rows.log_partition(b, deriv=1) for b in (beta, 1.0))
         variance, null = (rows.log_partition(b, deriv=2) for b in (beta, 1.0))
     except UnavailableError:

@@ -17,13 +17,12 @@ from .._sums.summary import Summary
 from .._types import AnyArray
 from ..errors import FileError, FormError, MissingExtraError, OptionError, SafecalError
 from ..families.predictions import Predictions
-from ..families.rows import some_rows
 from ..files import stamp_of
 from ..monitor import Alarm, Monitor
 from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, written
 from .store import Store
 
-__all__ = ["Arrival", "Content", "Folder", "KINDS", "Part", "Watcher", "digest_of", "utc"]
+__all__ = ["KINDS", "Arrival", "Content", "Folder", "Part", "Watcher", "digest_of", "utc"]
 
 KINDS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -341,4 +340,4 @@ def _by_window(part: Part, today: str) -> Iterator[tuple[str, Part]]:
     for k in np.argsort(first):
         index = np.flatnonzero(codes == k)
         by = None if part.by is None else {name: column[index] for name, column in part.by.items()}
-        yield str(names[k]), Part(some_rows(part.predictions, index), by)
+        yield str(names[k]), Part(part.predictions.take(index), by)

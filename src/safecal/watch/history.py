@@ -13,17 +13,17 @@ from ..monitor import Alarm, Monitor
 __all__ = [
     "LEVEL",
     "MOST",
-    "Slot",
-    "alarm_numbers",
-    "slots",
+    "WHOLE",
     "Aside",
     "History",
     "Known",
     "Point",
     "Raised",
+    "Slot",
     "Taken",
-    "WHOLE",
+    "alarm_numbers",
     "check_settings",
+    "slots",
     "written",
 ]
 

@@ -24,7 +24,7 @@ from ..html.numbers import evidence, grouped, percent, power, rows, short, shown
 from .history import LEVEL, History, Slot, alarm_numbers
 from .standing import Reading, log10
 
-__all__ = ["Curve", "STRETCHES", "pictures_section", "thinned", "windows_figure"]
+__all__ = ["STRETCHES", "Curve", "pictures_section", "thinned", "windows_figure"]
 
 _SIZE = (440.0, 262.0)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 428.0, 40.0, 212.0

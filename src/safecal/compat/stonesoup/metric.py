@@ -21,7 +21,7 @@ from ...judge.consistency import Consistency, assess_consistency
 from ...options import LimitOptions
 from .states import States
 
-__all__ = ["ECDMetric", "states_of", "innovations", "monte_carlo"]
+__all__ = ["ECDMetric", "innovations", "monte_carlo", "states_of"]
 
 
 class _Pair(NamedTuple):

@@ -23,7 +23,11 @@ from ...engines.torch.binary import binary_columns
 from ...engines.torch.tensors import block_rows, formulas, load_torch, widened
 
 __all__ = [
+    "FORMS",
     "METRICS",
+    "Columns",
+    "Gaps",
+    "Odds",
     "Rulers",
     "add_rows",
     "certain",
@@ -33,10 +37,6 @@ __all__ = [
     "shapes",
     "spectrum",
     "summary_columns",
-    "FORMS",
-    "Columns",
-    "Gaps",
-    "Odds",
 ]
 
 # Columns of the sums by bin, by the names of `Summary`.

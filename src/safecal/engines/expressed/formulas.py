@@ -21,19 +21,19 @@ from ..._types import AnyArray, FloatArray
 from ...errors import ShapeError
 
 __all__ = [
+    "arrays",
+    "as_number",
     "binary_rows",
+    "cluster_columns",
+    "collected",
     "gaussian_rows",
     "information",
-    "as_number",
+    "limited",
     "log1p",
-    "one_minus_exp",
-    "cluster_columns",
-    "pair_columns",
     "node_query",
     "node_sums_of",
-    "arrays",
-    "collected",
-    "limited",
+    "one_minus_exp",
+    "pair_columns",
     "sums_by",
 ]
 

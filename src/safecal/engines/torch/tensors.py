@@ -6,7 +6,7 @@ from ..._checks.message import fail, show
 from ..._optional import require
 from ...errors import RangeError
 
-__all__ = ["RowScores", "block_rows", "load_torch", "on_cuda", "widened", "IGNORED", "formulas", "scored_columns"]
+__all__ = ["IGNORED", "RowScores", "block_rows", "formulas", "load_torch", "on_cuda", "scored_columns", "widened"]
 
 _ELEMENTS = {"cpu": 1 << 18}  # of a block: what a cache holds
 _ELEMENTS_ELSEWHERE = 1 << 26

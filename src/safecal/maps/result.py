@@ -1,0 +1,162 @@
+"""What `recalibrate` found."""
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, final
+
+from .._steady import steadied
+from .._sums.table_views import frame_of
+from .._types import ArrayLike, FloatArray
+from ..judge.display import number
+from ..judge.evaluation import Evaluation
+from .base import Map
+from .trials import Candidate
+
+__all__ = ["Recalibration"]
+
+_WIDTH = 80
+_HEAD = ("map", "NLL", "above best", "ECD", "worst range", "ECE", "rows", "numbers", "verdict")
+
+
+@final
+@steadied
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Recalibration:
+    """A map that mends predictions, why it was taken, and what it does to rows that it was not fitted to.
+
+    Attributes
+    ----------
+    map : Map
+        Fitted to all rows: `apply` it.
+    table : tuple of Candidate
+        What was tried: the held-out NLL of each map, and more.
+    reason : str
+        What was wrong, which map was taken and what it does, in sentences.
+    before, after : Evaluation
+        The rows as they were given, and as maps recalibrate them that were fitted to others of them.
+    warnings : tuple of str
+        What becomes worse; empty where nothing does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, 2000)
+    >>> happened = rng.random(2000) < 1 / (1 + np.exp(-z))
+    >>> fixed = safecal.recalibrate(happened, logits=3 * z)
+    >>> [row.name for row in fixed.table]
+    ['identity', 'temperature', 'affine', 'beta', 'isotonic']
+    >>> fixed.before.verdict.decision, fixed.after.verdict.decision
+    ('UNSAFE', 'SAFE')
+    """
+
+    map: Map
+    table: tuple[Candidate, ...]
+    reason: str
+    before: Evaluation
+    after: Evaluation
+    warnings: tuple[str, ...]
+
+    def apply(
+        self,
+        y_prob: ArrayLike | None = None,
+        *,
+        logits: ArrayLike | None = None,
+        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    ) -> FloatArray:
+        """Return recalibrated probabilities, as the map's own `apply` does.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n,) or (n, K)
+            Probabilities.
+        logits : array-like of shape (n,) or (n, K)
+            Log-odds or unnormalised log-probabilities, instead of ``y_prob``.
+        by : array-like of shape (n,), or mapping of names to such, optional
+            The group of each row; given exactly when groups were fitted.
+
+        Returns
+        -------
+        ndarray of float64
+            Probabilities of the shape that was given.
+        """
+        return self.map.apply(y_prob, logits=logits, by=by)
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the table as a DataFrame, one row for each map.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Whose; by default that of pandas where it is installed, else that of Polars.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            The attributes of a `Candidate`.
+        """
+        names = [field.name for field in fields(Candidate)]
+        return frame_of({name: [getattr(row, name) for row in self.table] for name in names}, library)
+
+    def plot(self, *, figure: Any = None) -> Any:
+        """Draw held-out rows before and after; needs matplotlib.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure or SubFigure, optional
+            An empty one to fill; by default a new one.
+
+        Returns
+        -------
+        safecal.plot.RecalibrationDisplay
+            The display, drawn.
+        """
+        from ..plot.recalibration import RecalibrationDisplay
+
+        return RecalibrationDisplay.from_evaluations(self.before, self.after, figure=figure)
+
+    def __repr__(self) -> str:
+        parts = [f"safecal recalibration: {self.before.n} rows, {self.before.family}", *self._paragraphs()]
+        rows = self._rows()
+        if len(rows) > 1:
+            widths = [max(len(row[j]) for row in rows) for j in range(len(_HEAD))]
+            lines = [_line(row, widths) for row in rows]
+            parts.append("\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]))
+            parts.append("Each map is judged on rows that it was not fitted to.")
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        from ..html.notebook import recalibration_html
+
+        return recalibration_html(self.after.verdict, self._paragraphs(wrap=False), self._rows())
+
+    def _paragraphs(self, *, wrap: bool = True) -> list[str]:
+        found = [self.reason]
+        if self.table:
+            found.append(
+                f"Held-out rows: NLL {number(self.before.nll)} before and {number(self.after.nll)} after, "
+                f"{self.before.verdict.decision} before and {self.after.verdict.decision} after."
+            )
+        found += [f"Warning: {text}" for text in self.warnings]
+        return [textwrap.fill(text, _WIDTH) for text in found] if wrap else found
+
+    def _rows(self) -> list[list[str]]:
+        rows = [list(_HEAD)]
+        for c in self.table:
+            if c.refusal:
+                rows.append([c.name, *[""] * 7, f"not fitted: {c.refusal}"])
+                continue
+            above = f"{number(c.difference)} ± {number(c.error)}"
+            numbers = [number(c.nll), above, number(c.ecd, signed=True), number(c.worst, signed=True), number(c.ece)]
+            rows.append([c.name, *numbers, str(c.n), str(c.parameters), c.decision])
+        return rows
+
+
+def _line(row: list[str], widths: list[int]) -> str:
+    first, *cells, last = (
+        text.ljust(width) if j in (0, len(row) - 1) else text.rjust(width)
+        for j, (text, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "  ".join([first, *cells, last]).rstrip()

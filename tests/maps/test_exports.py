@@ -1,0 +1,175 @@
+"""Maps where they are used: run in Python, DuckDB and torch, they give what `apply` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from safecal import maps
+from safecal.errors import OptionError, ShapeError, UnavailableError
+
+TWO: list[Callable[[], maps.Map]] = [
+    maps.Identity,
+    maps.Temperature,
+    maps.Affine,
+    maps.Beta,
+    maps.Isotonic,
+    lambda: maps.Safe(maps.Affine()),
+    lambda: maps.Safe(maps.Beta()),
+    lambda: maps.Safe(maps.Isotonic()),
+]
+MANY: list[Callable[[], maps.Map]] = [
+    maps.Identity,
+    maps.Temperature,
+    maps.Affine,
+    maps.Vector,
+    lambda: maps.Safe(maps.Vector()),
+]
+P = np.r_[0.0, 1e-300, 1e-9, np.linspace(0.001, 0.999, 97), 1 - 1e-9, 1.0]
+
+
+def two(kind: Callable[[], maps.Map], sign: float = 1.0) -> maps.Map:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0.0, 2.0, 1000)
+    return kind().fit(rng.random(1000) < special.expit(0.5 * z + sign), logits=z)
+
+
+def flat_beta(sign: float) -> maps.Beta:
+    """Return a curve with one flat end."""
+    rng = np.random.default_rng(3)
+    z = sign * rng.normal(0.0, 2.0, 3000)
+    y = rng.random(3000) < special.expit(sign * np.where(sign * z > 0.0, -0.3 * sign * z, 2.0 * sign * z))
+    found = maps.Beta().fit(y, logits=z)
+    assert 0.0 in (found.a_, found.b_)
+    return found
+
+
+def many(kind: Callable[[], maps.Map]) -> tuple[maps.Map, np.ndarray]:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0.0, 2.0, (1000, 3))
+    y = (0.5 * z + [0.0, 0.5, 1.0] + rng.gumbel(size=z.shape)).argmax(axis=1)
+    p = np.r_[special.softmax(z[:50], axis=1), [[0.0, 0.25, 0.75], [1.0, 0.0, 0.0], [1e-200, 1.0, 0.0]]]
+    return kind().fit(y, logits=z), p
+
+
+def run(text: str, name: str = "recalibrate") -> Callable[[Any], Any]:
+    space: dict[str, Any] = {}
+    exec(text, space)
+    return space[name]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", TWO)
+def test_python_of_two_classes(kind: Callable[[], maps.Map]) -> None:
+    model = two(kind)
+    function = run(model.to_python("mend"), "mend")
+    assert [function(p) for p in P.tolist()] == pytest.approx(model.apply(P), rel=1e-12, abs=1e-300)
+    with pytest.raises(ValueError, match="a probability lies"):
+        function(1.5)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_python_of_a_curve_with_a_flat_end(sign: float) -> None:
+    model = flat_beta(sign)
+    function = run(model.to_python())
+    assert [function(p) for p in P.tolist()] == pytest.approx(model.apply(P), rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_python_of_many_classes(kind: Callable[[], maps.Map]) -> None:
+    model, p = many(kind)
+    function = run(model.to_python())
+    assert np.array([function(row) for row in p.tolist()]) == pytest.approx(model.apply(p), rel=1e-10, abs=1e-300)
+    with pytest.raises(ValueError, match="3 probabilities that sum to 1"):
+        function([0.5, 0.5])
+
+
+def stairs_to_1() -> maps.Map:
+    """Return stairs whose last step is for certainties alone."""
+    p = np.r_[np.zeros(100), np.full(100, 0.5), np.ones(100)]
+    y = np.r_[np.arange(100) < 5, np.arange(100) < 40, np.arange(100) < 95]
+    return maps.Isotonic().fit(y, p)
+
+
+@pytest.mark.parametrize("kind", [*TWO, lambda: flat_beta(1.0), lambda: flat_beta(-1.0), stairs_to_1])
+def test_sql_of_two_classes(kind: Callable[[], maps.Map]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    made = kind()
+    model = made if hasattr(made, "family_") else two(lambda: made)
+    with duckdb.connect() as db:
+        db.execute('CREATE TABLE t (i INTEGER, "my ""p" DOUBLE)')
+        db.executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(P.tolist())))
+        expression = model.to_sql('my "p')
+        found = db.execute(f"SELECT {expression} FROM t ORDER BY i").fetchall()
+    assert [row[0] for row in found] == pytest.approx(model.apply(P), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_sql_of_many_classes(kind: Callable[[], maps.Map]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    model, p = many(kind)
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE t (i INTEGER, a DOUBLE, b DOUBLE, c DOUBLE)")
+        db.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [(i, *row) for i, row in enumerate(p.tolist())])
+        made = db.execute(f"SELECT {model.to_sql('a', 'b', 'c')} FROM t ORDER BY i")
+        assert [column[0] for column in made.description] == ["calibrated_a", "calibrated_b", "calibrated_c"]
+        found = np.array(made.fetchall(), dtype=float)
+    assert found == pytest.approx(model.apply(p), rel=1e-9, abs=1e-200)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("kind", TWO)
+def test_torch_of_two_classes(kind: Callable[[], maps.Map]) -> None:
+    import torch
+
+    model = two(kind)
+    z = np.linspace(-30.0, 30.0, 101)
+    module = model.to_torch()
+    assert module(torch.tensor(z)).numpy() == pytest.approx(model.apply_logits(logits=z), rel=1e-12, abs=1e-12)
+    columns = np.stack([0 * z, z], axis=1)
+    found = module(torch.tensor(columns)).numpy()
+    assert found == pytest.approx(model.apply_logits(logits=columns), rel=1e-12, abs=1e-12)
+    assert module(torch.tensor(z, dtype=torch.float32)).dtype == torch.float32
+    again = model.to_torch()
+    again.load_state_dict(module.state_dict())
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("kind", MANY)
+def test_torch_of_many_classes(kind: Callable[[], maps.Map]) -> None:
+    import torch
+
+    model, p = many(kind)
+    z = np.log(p[:50])
+    found = torch.softmax(model.to_torch()(torch.tensor(z)), dim=-1).numpy()
+    assert found == pytest.approx(model.apply(logits=z), rel=1e-12)
+
+
+def test_what_cannot_be_exported_is_refused() -> None:
+    model = two(maps.Affine)
+    with pytest.raises(OptionError, match="`name` must be the name of a function"):
+        model.to_python("not a name")
+    with pytest.raises(ShapeError, match="`columns` must be one column, of the positive class; got 2"):
+        model.to_sql("a", "b")
+    with pytest.raises(ShapeError, match="`columns` must be 3 columns, one a class; got 1"):
+        many(maps.Affine)[0].to_sql("a")
+    with pytest.raises(OptionError, match="`columns` must be names of columns"):
+        model.to_sql(3)  # type: ignore[arg-type]
+    z = np.random.default_rng(0).normal(size=100)
+    with pytest.raises(UnavailableError, match="each group has a map of its own"):
+        maps.Temperature().fit(np.arange(100) % 3 > 0, logits=z, by=np.arange(100) % 2).to_python()
+    with pytest.raises(UnavailableError, match="does not apply to classes"):
+        maps.Axes().fit_states(z, 0 * z, std=1.0).to_python()
+    with pytest.raises(UnavailableError, match="not fitted yet"):
+        maps.Affine().to_sql("p")
+
+
+def test_torch_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match="`to_torch` needs torch"):
+        two(maps.Affine).to_torch()
