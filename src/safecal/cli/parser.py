@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
-from .values import MOST_BINS, above, between, output, place, whole
+from .values import MOST_BINS, above, between, names, output, place, whole
 
 __all__ = ["build_parser"]
 
@@ -31,6 +31,7 @@ _EVALUATE = """examples:
   safecal evaluate cells.csv --y Class --prob .pred_poor --prob .pred_good
   safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
+  safecal evaluate patients.parquet --y died --prob p --features age,site,device
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
 Files are read in one pass, and every answer comes from the sums of all rows. Up to --max-rows rows are held in memory
@@ -113,6 +114,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     )
     _columns(parser)
     _rows(parser)
+    _features(parser)
     _limits(parser)
     _bins(parser)
     _size(parser)
@@ -257,6 +259,15 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="of the file, where its name does not tell")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="what separates the fields of a CSV file (default a comma)")
+
+
+def _features(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument_group("slices").add_argument(
+        "--features",
+        type=names,
+        metavar="COL,COL",
+        help="for whom? look for slices by these columns, or by `all` of them",
+    )
 
 
 def _limits(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..options import LimitOptions
 
-__all__ = ["MOST_BINS", "above", "between", "limit_options", "name", "output", "place", "some_text", "store", "whole"]
+__all__ = [
+    "MOST_BINS",
+    "above",
+    "between",
+    "limit_options",
+    "name",
+    "names",
+    "output",
+    "place",
+    "some_text",
+    "store",
+    "whole",
+]
 
 MOST_BINS = 100_000  # that of `safecal.bins`, which `--help` need not import
 
@@ -86,6 +98,14 @@ def store(text: str) -> str:
     if "://" in text and not text.startswith(("postgresql://", "postgres://")):
         raise argparse.ArgumentTypeError("must be a file, or begin with postgresql://")
     return output(text)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Read names that are separated by commas."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found) or len(set(found)) < len(found):
+        raise _refused("names that differ, separated by commas", text)
+    return found
 
 
 def output(text: str) -> str:

@@ -1,5 +1,6 @@
 """The front door: from what a caller has to everything about it."""
 
+from collections.abc import Callable
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -197,6 +198,7 @@ def evaluate_predictions(
     sample_weight: ArrayLike | None = None,
     features: Any = None,
     rng: np.random.Generator | int | None = None,
+    progress: Callable[[float], None] | None = None,
     **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
@@ -207,6 +209,7 @@ def evaluate_predictions(
     slices = None
     if features is not None:
         slices = find_slices(
-            predictions, features, cluster=cluster, sample_weight=sample_weight, level=checked.level, rng=rng
-        )
+            predictions, features, cluster=cluster, sample_weight=sample_weight, level=checked.level, rng=rng,
+            progress=progress,
+        )  # fmt: skip
     return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, slices=slices, rng=rng)
