@@ -168,7 +168,14 @@ def test_an_option_like_no_other_lists_them_all() -> None:
 
 
 # What is handed on to another library's class, or is no door.
-UNTYPED = ("_checks/", "_steady.py", "cli/", "compat/torchmetrics/", "compat/stonesoup/metric.py")
+UNTYPED = (
+    "_checks/",
+    "_steady.py",
+    "cli/",
+    "compat/torchmetrics/",
+    "compat/stonesoup/metric.py",
+    "compat/sklearn/classifier.py",
+)
 
 
 def test_no_door_hides_its_options() -> None:

@@ -13,7 +13,7 @@ import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
 from safecal.monitor.alarm import Size
-from safecal.monitor.detector import Detector
+from safecal.monitor.detector import FORMS, Detector
 from safecal.monitor.process import OVER, SHIFTS, UNDER, Process, blocks
 
 RNG = np.random.default_rng(8)
@@ -306,6 +306,17 @@ def test_an_impossible_outcome_is_certain_evidence() -> None:
     assert again.summary.n_impossible == 1
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("y", [0, 1])
+def test_log_odds_at_the_end_of_the_floats_keep_evidence_a_number(form: str, y: int) -> None:
+    monitor = Monitor(form=form, detect="both")
+    monitor.update([y, 1, 0, 1], logits=[1.7e308, 0.5, -1.0, 2.0])
+    monitor.update([1, 0, 1], logits=[0.5, -1.0, 2.0])
+    logs = [monitor.log_e_value(direction) for direction in monitor.directions]
+    logs += [monitor.log_change(side) for side in ("over-confident", "under-confident")]
+    assert np.isfinite(logs).all()
+
+
 def test_shards_merge() -> None:
     y, z = stream(4000, 1.2)
     whole, first, second = Monitor(), Monitor(), Monitor()
@@ -453,17 +464,17 @@ def test_alarms_tell_the_size_of_the_rows_they_speak_of(step: int) -> None:
         assert size.allowed == whole.verdict.allowed == 0.1
         assert (size.seen, size.announced) == pytest.approx((whole.mistakes.seen, whole.mistakes.announced))
         assert size.within == (size.ecd <= 0.1)
-        assert f": ECD {size.ecd:.2g}, {'within' if size.within else 'beyond'} 0.1; e-value" in str(alarm)
+        assert f": ECD {size.ecd:.2g}, {'within' if size.within else 'beyond'} the limit of 0.1; e-value" in str(alarm)
     assert str(found["change"]).startswith(f"changed at about row {found['change'].began}, too sharp: ECD ")
-    assert str(found["since the start"]).startswith("not calibrated throughout, too sharp: ECD ")
+    assert str(found["since the start"]).startswith("not calibrated since the start, too sharp: ECD ")
 
 
 def test_sizes_are_told_beside_the_limits_that_were_asked_for() -> None:
     y, z = stream(3000, 1.5)
     wide, tight = (Monitor(limits=safecal.Limits(threshold=t)).update(y, logits=z)[0] for t in (0.5, 0.01))
     assert (wide.row, wide.log_e_value) == (tight.row, tight.log_e_value)
-    assert ", within 0.5; " in str(wide)
-    assert ", beyond 0.01; " in str(tight)
+    assert ", within the limit of 0.5; " in str(wide)
+    assert ", beyond the limit of 0.01; " in str(tight)
     monitor = Monitor(limits=safecal.Limits(threshold=0.01))
     assert Monitor.from_dict(monitor.to_dict()).limits == monitor.limits
     with pytest.raises(errors.OptionError, match="limits"):
@@ -483,7 +494,7 @@ def test_a_shift_tells_how_often_it_happens_and_rare_events_their_mistakes() -> 
     assert f" % where {100 * size.predicted:.2g} % is predicted: ECD " in text
     assert size.ecd < size.allowed
     assert not size.within
-    assert f"but {size.seen:.0f} mistakes where {size.announced:.3g} were announced, beyond 3 times" in text
+    assert f"but {size.seen:.0f} mistakes where {size.announced:.3g} were announced, more than 3 times as many" in text
 
 
 def test_sizes_of_states_have_dimensions_and_no_mistakes() -> None:
@@ -493,7 +504,7 @@ def test_sizes_of_states_have_dimensions_and_no_mistakes() -> None:
     assert size.allowed == pytest.approx(0.4)
     assert math.isnan(size.seen)
     assert not size.within
-    assert "beyond 0.4" in str(size)
+    assert "beyond the limit of 0.4" in str(size)
     again = type(size).from_dict(json.loads(json.dumps(size.to_dict(), allow_nan=False)))
     assert str(again) == str(size)
     assert math.isnan(again.seen)

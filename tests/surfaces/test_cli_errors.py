@@ -121,7 +121,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
         lambda f: _file(f, ROWS), ["--label", "a"], "`--label` names the classes of several columns; got one column."
     ),
     "negative weights": (
-        lambda f: _file(f, "y,p,w\n1,0.9,1\n0,0.2,-1\n"), ["--weight", "w"],
+        lambda f: _file(f, "y,p,w\n1,0.9,1\n0,0.2,-1\n"), ["--sample-weight", "w"],
         "`w` must not be negative; got -1.0 at row 1",
     ),
     "rows without a cluster": (

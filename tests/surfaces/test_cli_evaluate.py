@@ -94,7 +94,7 @@ def test_the_text_is_the_verdict_the_numbers_and_the_tables(tmp_path: Path, safe
         (["--by", "site"], {"by": {"site": SITE}}),
         (["--by", "site", "--by", "day"], {"by": {"site": SITE, "day": DAY}}),
         (["--cluster", "day"], {"cluster": DAY}),
-        (["--weight", "weight"], {"sample_weight": WEIGHT}),
+        (["--sample-weight", "weight"], {"sample_weight": WEIGHT}),
         (["--threshold", "0.01"], {"threshold": 0.01}),
         (["--max-temperature", "1.01"], {"max_temperature": 1.01}),
         (["--level", "0.99"], {"level": 0.99}),
@@ -288,7 +288,7 @@ def test_beyond_max_rows_groups_weights_and_clusters(
 ) -> None:
     monkeypatch.setattr("safecal.inputs.sources.BATCH", 1000)
     path = _write(tmp_path, "parquet")
-    words = ["--by", "site", "--cluster", "day", "--weight", "weight", "--json", "--max-rows", 1500]
+    words = ["--by", "site", "--cluster", "day", "--sample-weight", "weight", "--json", "--max-rows", 1500]
     found = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
     whole = library.evaluate(Y, P, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
     _approx(found, whole)

@@ -108,7 +108,7 @@ def test_an_alarm_has_a_status_of_its_own(here: Path, watch: Any) -> None:
     _fill(here / "in", 6, change=3)
     found = _once(watch, "--window-column", "day", "--run-length", "10000")
     assert found.status == 3
-    said = r"ALARM: changed at about row \d+, too sharp: ECD [\d.]+, beyond 0.1; .* \(window 2026-01-04\)"
+    said = r"ALARM: changed at about row \d+, too sharp: ECD [\d.]+, beyond the limit of 0.1; .* \(window 2026-01-04\)"
     assert re.search(said, found.out)
     assert _once(watch).status == 0
 
@@ -196,7 +196,7 @@ def test_acknowledge_looks_for_the_next_change(here: Path, watch: Any) -> None:
     _once(watch, "--by", "site", "--run-length", "10000")
     assert "!" in watch("status").out
     for words in ((), ("--group", "north"), ("--group", "south")):
-        assert "is looked for from here on" in watch("acknowledge", *words).out
+        assert "looks for the next change in" in watch("acknowledge", *words).out
     assert "!" not in watch("status").out
     assert "There are north, south." in watch("acknowledge", "--group", "west").err
 
@@ -226,7 +226,7 @@ def test_the_page(here: Path, watch: Any) -> None:
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "no folder": (["none"], "none is no folder"),
+    "no folder": (["none"], "none is not a folder"),
     "batch rows of a folder": (["in", "--batch-rows", "5"], "`--batch-rows` is for standard input"),
     "ids and sizes": (["-", "--batch-column", "b", "--every", "5"], "leave out `--batch-rows`, `--every`"),
     "poll": (["in", "--poll", "0"], "`--poll` must be a number above 0"),
@@ -312,7 +312,7 @@ def test_a_watcher_at_work(here: Path, watch: Any) -> None:
         assert "w.sqlite is locked: another watcher is at work on it" in second.err
         assert re.search(r"all rows +1800", watch("status", "--store", "w.sqlite").out)
         asked = watch("acknowledge", "--store", "w.sqlite").out
-        assert "asked the watcher that is at work" in asked
+        assert "asked the running watcher" in asked
         assert "acknowledged: all rows" in process.stderr.readline()
         assert "!" not in watch("status", "--store", "w.sqlite").out
         process.send_signal(signal.SIGINT)

@@ -59,7 +59,7 @@ def test_the_body() -> None:
 
 def test_the_text_tells_the_size_beside_the_limit() -> None:
     text = body(RAISED)["text"]
-    assert "changed at about row 4990, too sharp: ECD 0.078, within 0.1; e-value 1e+07 at row 5200" in text
+    assert "changed at about row 4990, too sharp: ECD 0.078, within the limit of 0.1; e-value 1e+07 at row 5200" in text
 
 
 def test_an_infinite_e_value_is_valid_json() -> None:

@@ -76,19 +76,19 @@ def test_every_page_is_whole(case: str) -> None:
             "drift",
             "OVER-CONFIDENT",
             "unsafe",
-            "It changed at about row 7204, too sharp: ECD 0.12, beyond 0.1.",
+            "It changed at about row 7204, too sharp: ECD 0.12, beyond the limit of 0.1.",
         ),
-        ("small", "NOT CALIBRATED", "undetermined", "It was not calibrated throughout, too sharp: ECD 0.0"),
-        ("small change", "CHANGED", "undetermined", "It is too sharp; since then within the limits"),
+        ("small", "NOT CALIBRATED", "undetermined", "It was not calibrated since the start, too sharp: ECD 0.0"),
+        ("small change", "CHANGED", "undetermined", "It is too sharp, but within the limits since then"),
         ("relaxed", "UNDER-CONFIDENT", "undetermined", "too vague: ECD -0."),
         ("relaxed", "UNDER-CONFIDENT", "undetermined", "evidence that it became under-confident; "),
-        ("shifted", "SHIFTED", "undetermined", "The event happens more often than it says"),
+        ("shifted", "SHIFTED", "undetermined", "The event happens more often than the model says"),
         ("badly shifted", "SHIFTED", "unsafe", "shifted up: the event happens more often than it says,"),
-        ("quiet", "NO ALARM", "calm", "No alarm is not a proof of calibration."),
-        ("cautious", "UNDER-CONFIDENT", "undetermined", "right more often than it claims"),
+        ("quiet", "NO ALARM", "calm", "No alarm does not prove that the model is calibrated."),
+        ("cautious", "UNDER-CONFIDENT", "undetermined", "right more often than it says"),
         ("one group", "OVER-CONFIDENT IN A GROUP", "unsafe", "All rows together raise no alarm"),
         ("impossible", "OVER-CONFIDENT", "unsafe", "1 row had an outcome to which the model had given probability 0."),
-        ("acknowledged", "WAS OVER-CONFIDENT", "undetermined", "The alarm since the start stands for good"),
+        ("acknowledged", "WAS OVER-CONFIDENT", "undetermined", "The alarm since the start stays: it is about all rows"),
         ("one batch", "NO ALARM", "calm", "After 400 rows"),
         ("nothing", "NO ROWS YET", "undetermined", "No batch has been taken in."),
     ],
@@ -112,12 +112,12 @@ def test_what_evaluate_calls_safe_may_be_relied_on(case: str) -> None:
     names = monitor.judged(changed[-1]) if changed else monitor.judged()
     verdict = Evaluation.of(sum(map(monitor.tally, names[1:]), monitor.tally(names[0]))).verdict
     assert verdict.decision == "SAFE"
-    assert f"Judged as safecal.evaluate does, windows {names[0]} to {names[-1]} are {verdict}" in re.sub(
+    assert f"safecal.evaluate would judge windows {names[0]} to {names[-1]}: {verdict}" in re.sub(
         "[\xa0\u202f]", " ", text
     )
     assert "Do not rely on its certainty" not in text
-    assert "Its certainty may be relied on within the limits." in text
-    assert "Do not rely on its certainty until then." in Reader(history_page(history_of("drift"))).text
+    assert "You can still rely on its confidence, within the limits." in text
+    assert "Do not rely on its confidence meanwhile." in Reader(history_page(history_of("drift"))).text
 
 
 def test_a_group_within_the_limits_is_not_called_over_confident() -> None:
@@ -139,13 +139,13 @@ def test_a_group_within_the_limits_is_not_called_over_confident() -> None:
 def test_a_change_within_a_window_is_not_hidden_by_the_rows_before_it() -> None:
     history = watched([1.0] * 20 + [3.0], windows=["all"] * 21)
     assert Evaluation.of(history.monitor.tally("all")).verdict.decision == "SAFE"
-    assert "Do not rely on its certainty until then." in Reader(history_page(history)).text
+    assert "Do not rely on its confidence meanwhile." in Reader(history_page(history)).text
 
 
 def test_the_last_window_is_judged() -> None:
     history = history_of("drift")
     verdict = Evaluation.of(history.monitor.tally()).verdict
-    said = f"verdict {verdict.decision} of window 2026-01-30, judged as safecal.evaluate does, for one look: "
+    said = f"verdict {verdict.decision} of window 2026-01-30, as safecal.evaluate would judge it: "
     said += verdict.reason
     assert said in re.sub("[\xa0\u202f]", " ", Reader(history_page(history)).text)
 
@@ -162,7 +162,7 @@ def test_since_when() -> None:
 
 def test_the_numbers() -> None:
     text = Reader(history_page(history_of("drift"))).text
-    assert "12 rows or files could not be read, and were set aside" in text
+    assert "12 rows or files were set aside, because they could not be read" in text
     assert "last update 2026-01-08 06:00:00 UTC" in text
     assert "2 raised so far" in text
 
@@ -174,7 +174,7 @@ def test_alarms_are_marked_and_listed() -> None:
     assert len(history.alarms) == 2
     assert len(marks) == 4  # each in the windows, and each in its own evidence
     assert "changed, too sharp" in page.text
-    assert "not calibrated throughout, too sharp" in page.text
+    assert "not calibrated since the start, too sharp" in page.text
     assert "all along" not in page.text
     assert all(str(raised.alarm.size) in page.text for raised in history.alarms)
     assert "The alarms" not in Reader(history_page(history_of("quiet"))).text

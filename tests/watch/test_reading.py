@@ -108,7 +108,7 @@ def test_rows_name_their_batch() -> None:
     with pytest.raises(FileError, match="has no column 'id'; it has y, p, batch"):
         list(_cutter([whole.write_csv().encode()], column="id"))
     (nameless,) = _cutter([b'{"y": 1}\ngarbage\n'], column="batch")
-    assert "no row of it says" in nameless.doubt
+    assert "none of its rows says" in nameless.doubt
 
 
 def test_quoted_line_ends_belong_to_the_row() -> None:
@@ -153,7 +153,7 @@ def test_files_are_taken_by_name_once_they_are_still(tmp_path: Path) -> None:
     assert _names(folder) == ["a.jsonl", "b.csv", "c.parquet"]
     assert _names(folder) == []
     assert folder.waiting == ()
-    assert told == ["left alone: notes.md; files named .parquet, .pq, .csv, .tsv, .jsonl, .ndjson are read."]
+    assert told == ["ignored: notes.md; only files named .parquet, .pq, .csv, .tsv, .jsonl, .ndjson are read."]
 
 
 def test_a_file_that_grows_is_left_until_it_is_still(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_file_without_its_end_is_waited_for(name: str, tmp_path: Path) -> None
     (tmp_path / name).write_bytes(whole[:-7])
     for _ in range(4):
         assert _names(folder) == []
-    assert told == [f"waiting for {name}: its end is missing."]
+    assert told == [f"waiting for {name}: its end has not come yet."]
     (tmp_path / name).write_bytes(whole)
     assert _names(folder) == []
     assert _names(folder) == [name]
@@ -198,7 +198,7 @@ def test_a_file_that_was_counted_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="is no folder"):
+    with pytest.raises(FileError, match="is not a folder"):
         _folder(tmp_path / "none")
     folder, _, _ = _folder(tmp_path)
     tmp_path.rmdir()

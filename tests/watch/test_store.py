@@ -107,6 +107,9 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(case: str, tmp_pat
         ("safecal_points", "document", b"{}"),
         ("safecal_alarms", "document", 1.5),
         ("safecal_batches", "digest", b"\x00"),
+        ("safecal_batches", "batch", b"a"),
+        ("safecal_batches", "model", b"model"),
+        ("safecal_asides", "place", b"row 0"),
         ("safecal_asides", "reason", b"\xff"),
     ],
 )

@@ -9,21 +9,25 @@ from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
+<<<<<<< HEAD
 from .values import MOST_BINS, above, between, names, output, place, whole
+=======
+from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, output, place, whole
+>>>>>>> main
 
 __all__ = ["build_parser"]
 
-_ABOUT = "Tell whether a probabilistic model is safe: not over-confident."
+_ABOUT = "Find out whether a probabilistic model is safe, that is, not over-confident."
 _EXAMPLES = """examples:
-  safecal demo                                        a minute with safecal: simulate, evaluate, report
-  safecal evaluate predictions.csv                    columns `y` and `p` are found by their names
+  safecal demo                                        one minute with safecal: simulate, evaluate, report
+  safecal evaluate predictions.csv                    finds the columns `y` and `p` by their names
   safecal evaluate scores.parquet --y label --prob score --by country --report report.html
   safecal evaluate model.csv --y label --prob score --gate      status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED
   safecal compare new.csv old.csv --y label --prob score
   safecal recalibrate model.csv --y label --prob score --out calibrated.csv --save calibrator.json
-  safecal watch incoming/ --y label --prob score      tell when a deployed model becomes over-confident
+  safecal watch incoming/ --y label --prob score      raise an alarm when a model becomes over-confident
 
-`safecal COMMAND --help` tells more about each."""
+`safecal COMMAND --help` explains each command."""
 
 _EVALUATE = """examples:
   safecal evaluate predictions.csv --y label --prob score
@@ -34,21 +38,21 @@ _EVALUATE = """examples:
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
-Files are read in one pass, and every answer comes from the sums of all rows. Up to --max-rows rows are held in memory
-as well; beyond, memory grows with groups and clusters alone, of which there may be a million. The output names the
-methods."""
+A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
+well. In larger files, memory grows only with the number of groups and clusters, up to a million. The output names the
+methods that were used."""
 
 _COMPARE = """examples:
   safecal compare new.csv old.csv --y label --prob score
   safecal compare models.csv models.csv --y label --prob new_score --prob-b old_score
 
-Row by row, the two files must speak of the same outcomes."""
+Both files must have the same rows in the same order, with the same outcomes."""
 
 _PLAN = """examples:
   safecal plan pilot.csv --y label --prob score
   safecal plan pilot.csv --y label --prob score --threshold 0.05 --power 0.9
 
-A hundred rows of the kind that will come are a good example. What happened in them is not used."""
+A hundred rows like those to come are a good sample. Their outcomes are not used."""
 
 _RECALIBRATE = """examples:
   safecal recalibrate validation.csv --y label --logits score --save calibrator.json
@@ -123,26 +127,28 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _compare(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _COMPARE
-    parser.add_argument("a", type=place, help="predictions of the first model")
-    parser.add_argument("b", type=place, help="predictions of the second")
+    parser.add_argument("a", type=place, help="file with the predictions of the first model")
+    parser.add_argument("b", type=place, help="file with the predictions of the second model")
     _columns(parser)
-    parser.add_argument("--prob-b", action="append", metavar="COL", help="as --prob, in the second file")
-    parser.add_argument("--logits-b", action="append", metavar="COL", help="as --logits, in the second file")
+    parser.add_argument("--prob-b", action="append", metavar="COL", help="like --prob, for the second file")
+    parser.add_argument("--logits-b", action="append", metavar="COL", help="like --logits, for the second file")
     _rows(parser, by=False)
-    parser.add_argument("--level", type=between(0, 1), default=0.95, help="of the intervals (default 0.95)")
-    parser.add_argument("--json", action="store_true", help="print a JSON document")
-    parser.add_argument("--report", metavar="FILE", help="write a page that shows the differences: one HTML file")
+    parser.add_argument(
+        "--level", type=between(0, 1), default=0.95, help="confidence level of the intervals (default 0.95)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
+    parser.add_argument("--report", metavar="FILE", help="write a page about the differences: one HTML file")
     parser.add_argument("--plot", metavar="FILE", help="draw the differences and both models: .svg, .png or .pdf")
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _PLAN
-    parser.add_argument("file", type=place, help="an example of the predictions; a file as for `evaluate`")
+    parser.add_argument("file", type=place, help="a sample of the predictions, in a file as for `evaluate`")
     _columns(parser)
     _rows(parser, by=False)
     _limits(parser)
     parser.add_argument(
-        "--power", type=between(0, 1), default=0.8, help="probability that these rows decide (default 0.8)"
+        "--power", type=between(0, 1), default=0.8, help="probability that so many rows lead to a verdict (default 0.8)"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
@@ -180,7 +186,11 @@ def _watch(parser: argparse.ArgumentParser) -> None:
 
 def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--report", type=output, metavar="FILE", default="safecal-demo.html", help="where to (default %(default)s)"
+        "--report",
+        type=output,
+        metavar="FILE",
+        default="safecal-demo.html",
+        help="where to write the report (default %(default)s)",
     )
 
 
@@ -192,12 +202,12 @@ def _paper(parser: argparse.ArgumentParser) -> None:
 
 # What the list of commands says of each, and what adds its options.
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
-    "evaluate": ("say whether the model behind a file of predictions is safe", _evaluate),
+    "evaluate": ("judge a model by a file of its predictions: SAFE, UNSAFE or UNDETERMINED", _evaluate),
     "compare": ("compare two models on the same rows", _compare),
-    "plan": ("say how many rows would decide, from an example of the predictions", _plan),
+    "plan": ("estimate how many rows a verdict needs, from a sample of the predictions", _plan),
     "recalibrate": ("fit a temperature, or apply one", _recalibrate),
-    "watch": ("follow a deployed model, and tell when it becomes over-confident", _watch),
-    "demo": ("simulate a safe and an unsafe model, evaluate both, write a report", _demo),
+    "watch": ("watch a model in use, and raise an alarm when it becomes over-confident", _watch),
+    "demo": ("try safecal on two simulated models, one safe and one unsafe", _demo),
     "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),
 }
 
@@ -240,25 +250,46 @@ def _parser(name: str, about: str, examples: str) -> _Parser:
 
 
 def _columns(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("columns", "Left out, they are found by name where only one reading is possible.")
-    group.add_argument("--y", metavar="COL", help="what happened")
-    group.add_argument("--prob", action="append", metavar="COL", help="probability; repeat it, one column a class")
-    group.add_argument("--logits", action="append", metavar="COL", help="log-odds or logits, instead of --prob")
-    group.add_argument("--pos-label", metavar="LABEL", help="the value of --y that --prob speaks of")
-    group.add_argument("--label", action="append", metavar="LABEL", help="class of each --prob, in their order")
+    group = parser.add_argument_group(
+        "columns", "You may leave these out where the names of the columns leave no doubt."
+    )
+    group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
+    group.add_argument(
+        "--prob",
+        action="append",
+        metavar="COL",
+        help="column of probabilities; for several classes, one --prob for each",
+    )
+    group.add_argument(
+        "--logits", action="append", metavar="COL", help="column of log-odds or logits, instead of --prob"
+    )
+    group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
+    group.add_argument("--label", action="append", metavar="LABEL", help="the class of each --prob, in the same order")
 
 
 def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group = parser.add_argument_group("rows")
     if by:
-        group.add_argument("--by", action="append", metavar="COL", help="each group by itself, too; may be repeated")
-    group.add_argument("--cluster", metavar="COL", help="rows that depend on each other: a patient, a track, a day")
-    group.add_argument("--weight", metavar="COL", help="weight of each row")
-    group.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values, and say so")
+        group.add_argument(
+            "--by",
+            action="append",
+            metavar="COL",
+            help="treat each group in this column separately as well; may be repeated",
+        )
+    group.add_argument(
+        "--cluster", metavar="COL", help="column of a patient, track or day, whose rows depend on each other"
+    )
+    group.add_argument("--sample-weight", metavar="COL", help="column with the weight of each row")
+    group.add_argument(
+        "--weight", dest="sample_weight", metavar="COL", help=argparse.SUPPRESS
+    )  # its name in earlier versions
+    group.add_argument(
+        "--drop-missing", action="store_true", help="leave out rows with missing values, and say how many"
+    )
     group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
-                       help="of the file, where its name does not tell")  # fmt: skip
-    group.add_argument("--sep", metavar="CHAR", help="what separates the fields of a CSV file (default a comma)")
+                       help="format of the file, where its name does not show it")  # fmt: skip
+    group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
 
 
 def _features(parser: argparse.ArgumentParser) -> None:
@@ -271,35 +302,25 @@ def _features(parser: argparse.ArgumentParser) -> None:
 
 
 def _limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("verdict")
-    numbers = {
-        "--threshold": (above(0), "X", 0.1, "largest ECD that is safe on average and in a group, in nat a dimension"),
-        "--max-temperature": (above(0), "T", 1.5, "largest temperature that is safe"),
-        "--max-ratio": (above(0), "X", 3.0, "most mistakes that are safe, for each one announced"),
-        "--local-threshold": (
-            above(0),
-            "X",
-            0.2,
-            "largest ECD that is safe in a range of the predictions, in nat a dimension",
-        ),
-        "--min-share": (between(0, 1), "X", 0.05, "smallest share of the rows that is a range"),
-        "--level": (between(0, 1), "X", 0.95, "of the intervals"),
-    }
-    for name, (read, metavar, default, about) in numbers.items():
-        group.add_argument(name, type=read, default=default, metavar=metavar, help=f"{about} (default {default:g})")
-    group.add_argument(
-        "--rule",
-        choices=("everywhere", "average"),
-        default="everywhere",
-        help="`average` judges all rows together and looks at no place: the earlier rule",
-    )
+    group = parser.add_argument_group("limits", "How much over-confidence still counts as safe.")
+    for name, limit in LIMITS.items():
+        group.add_argument(
+            name, type=limit.read, default=limit.default, metavar=limit.metavar,
+            help=f"{limit.about} (default {limit.default:g})",
+        )  # fmt: skip
+    group.add_argument("--rule", choices=RULES, default=RULES[0], help=RULE_ABOUT)
 
 
 def _bins(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("bins", "Bins move ECE; they never move ECD.")
-    group.add_argument("--bins", type=whole(1, MOST_BINS), default=10, metavar="N", help="how many (default 10)")
-    group.add_argument("--bin-on", choices=("probability", "confidence", "entropy"), help="what rows are binned on")
-    group.add_argument("--strategy", choices=("uniform", "quantile"), default="uniform", help="equal width, or rows")
+    group = parser.add_argument_group("bins", "Bins change ECE. They never change ECD.")
+    group.add_argument("--bins", type=whole(1, MOST_BINS), default=10, metavar="N", help="number of bins (default 10)")
+    group.add_argument("--bin-on", choices=("probability", "confidence", "entropy"), help="what the bins are of")
+    group.add_argument(
+        "--strategy",
+        choices=("uniform", "quantile"),
+        default="uniform",
+        help="bins of equal width (default), or with equally many rows",
+    )
 
 
 def _size(parser: argparse.ArgumentParser) -> None:
@@ -309,7 +330,7 @@ def _size(parser: argparse.ArgumentParser) -> None:
         type=whole(0, 10**12),
         default=1_000_000,
         metavar="N",
-        help="rows held in memory (default 1000000)",
+        help="how many rows to keep in memory (default 1000000)",
     )
 
 
@@ -317,16 +338,18 @@ def _output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
     group.add_argument(
-        "--report", type=output, metavar="FILE", help="write a page that explains everything: one HTML file"
+        "--report", type=output, metavar="FILE", help="write a report that explains the verdict: one HTML file"
     )
-    group.add_argument("--title", metavar="TEXT", help="the heading of the report")
-    group.add_argument("--plot", type=output, metavar="FILE", help="draw the dashboard: .svg, .png or .pdf")
+    group.add_argument("--title", metavar="TEXT", help="heading of the report")
+    group.add_argument("--plot", type=output, metavar="FILE", help="draw the main pictures: .svg, .png or .pdf")
     group.add_argument(
-        "--gate", action="store_true", help="exit status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline"
+        "--gate",
+        action="store_true",
+        help="set the exit status: 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline",
     )
     group.add_argument(
         "--baseline",
         type=place,
         metavar="JSON",
-        help="an earlier `--json` document: say whether this model is worse than that one",
+        help="result of an earlier `--json`: say whether this model is worse",
     )

@@ -69,7 +69,7 @@ class TableFile:
             by=tuple(getattr(options, "by", None) or ()),
             features=tuple(getattr(options, "features", None) or ()),
             cluster=options.cluster,
-            sample_weight=options.weight,
+            sample_weight=options.sample_weight,
             pos_label=options.pos_label,
             labels=None if options.label is None else tuple(options.label),
             clip=options.clip,

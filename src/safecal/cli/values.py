@@ -5,18 +5,27 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..options import LimitOptions
 
 __all__ = [
+<<<<<<< HEAD
+=======
+    "LIMITS",
+    "RULES",
+    "RULE_ABOUT",
+>>>>>>> main
     "MOST_BINS",
     "above",
     "between",
     "limit_options",
     "name",
+<<<<<<< HEAD
     "names",
+=======
+>>>>>>> main
     "output",
     "place",
     "some_text",
@@ -113,6 +122,29 @@ def output(text: str) -> str:
     if text == "-":
         raise argparse.ArgumentTypeError("must be the name of a file; `-` is none, /dev/stdout is")
     return place(text)
+
+
+class Limit(NamedTuple):
+    """An option that is a limit of a verdict: how it is read, and what `--help` says of it."""
+
+    read: Callable[[str], float]
+    metavar: str
+    default: float
+    about: str
+
+
+LIMITS = {
+    "--threshold": Limit(above(0), "X", 0.1, "largest safe ECD, on average and in each group, in nats per dimension"),
+    "--max-temperature": Limit(above(0), "T", 1.5, "largest safe temperature"),
+    "--max-ratio": Limit(above(0), "X", 3.0, "largest safe ratio of mistakes made to mistakes announced"),
+    "--local-threshold": Limit(
+        above(0), "X", 0.2, "largest safe ECD in any range of the predictions, in nats per dimension"
+    ),
+    "--min-share": Limit(between(0, 1), "X", 0.05, "smallest share of the rows that counts as a range"),
+    "--level": Limit(between(0, 1), "X", 0.95, "confidence level of the intervals"),
+}
+RULES = ("everywhere", "average")
+RULE_ABOUT = "judge averages, groups and ranges (everywhere, the default), or the averages alone"
 
 
 def limit_options(options: argparse.Namespace) -> LimitOptions:

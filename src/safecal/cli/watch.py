@@ -68,9 +68,9 @@ def _acknowledge(options: argparse.Namespace) -> int:
         with open_store(address, model=options.name, settings={}, patience=options.patience) as store:
             store.grant()
     except LockedError:
-        print(f"asked the watcher that is at work to look for the next change in {who}.")
+        print(f"asked the running watcher to look for the next change in {who}.")
         return 0
-    print(f"the next change in {who} is looked for from here on.")
+    print(f"from now on, the watcher looks for the next change in {who}.")
     return 0
 
 
@@ -128,10 +128,12 @@ def _check(options: argparse.Namespace, address: str) -> None:
     if options.what != "-":
         if not Path(options.what).is_dir():
             raise FileError(
-                f"{options.what} is no folder.\n\nHint: name a folder of files, `-` for standard input, or `status`."
+                f"{options.what} is not a folder.\n\nHint: name a folder of files, `-` for standard input, or `status`."
             )
         if used:
-            raise OptionError(f"`--{used[0].replace('_', '-')}` is for standard input; in a folder a file is a batch.")
+            raise OptionError(
+                f"`--{used[0].replace('_', '-')}` is for standard input; in a folder, each file is a batch."
+            )
     elif sys.stdin is not None and sys.stdin.isatty():
         raise FileError(
             "standard input is a terminal.\n\nHint: pipe rows into it: `tail -F log.jsonl | safecal watch -`."
@@ -257,7 +259,7 @@ class Session:
             write_page(self.store, self.options.report)
         undelivered = self._flush()
         if self.stopping.asked is not None:
-            say("asked to stop; every batch that was told of is kept.")
+            say("asked to stop; every batch that was printed is stored.")
             return 0 if self.stopping.asked == signal.SIGTERM else 128 + self.stopping.asked
         return self._status(left, undelivered)
 
@@ -291,7 +293,7 @@ class Session:
                 break
             self._rest(self.options.poll)
         for name in folder.waiting:
-            say(f"left: {name}; it was still being written.")
+            say(f"not taken: {name}; it is still being written.")
         return len(folder.waiting)
 
     def _stream(self) -> int:
@@ -310,7 +312,7 @@ class Session:
                 self._page()
         finally:
             if cutter.held:
-                say(f"{cutter.held} rows were read and not counted; send them again.")
+                say(f"{cutter.held} rows were read but not counted; send them again.")
         return 0
 
     def _rest(self, seconds: float) -> None:

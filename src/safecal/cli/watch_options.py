@@ -2,42 +2,27 @@
 
 import argparse
 
-from .values import above, between, name, output, place, some_text, store, whole
+from ..errors import OptionError
+from .values import LIMITS, RULE_ABOUT, RULES, above, between, name, output, place, some_text, store, whole
 
 __all__ = ["WATCH", "add_watch_options"]
 
 WATCH = """examples:
-  safecal watch incoming/ --y label --prob score                   follow a folder; each file is a batch
-  safecal watch incoming/ --once --report history.html             take what is there, then leave: for cron
+  safecal watch incoming/ --y label --prob score                   watch a folder; each file is a batch
+  safecal watch incoming/ --once --report history.html             take what is there and stop, as cron needs
   tail -F log.jsonl | safecal watch - --every 60                   JSON Lines or CSV from standard input
   safecal watch incoming/ --by site --window-column day --on-alarm "mail -s alarm me@example.org"
   safecal watch incoming/ --store postgresql://me@db/models --name churn --prometheus 9109
   safecal watch status --store safecal-watch.sqlite
   safecal watch acknowledge --store safecal-watch.sqlite           look for the next change
 
-A batch counts once, however often it is sent and wherever the watcher is killed. What cannot be read is set aside with
-a reason. One line on standard output tells of each batch after it is safely kept. Exit status, where the watcher ends
-by itself: 0 all is well, 2 an error, 3 an alarm was raised, 4 no alarm, but something was set aside or left."""
-
-
-_LIMITS = (
-    (
-        "--threshold",
-        above(0),
-        "X",
-        "largest ECD that is safe on average and in a group, in nat a dimension (default 0.1)",
-    ),
-    ("--max-temperature", above(0), "T", "largest temperature that is safe (default 1.5)"),
-    ("--max-ratio", above(0), "X", "most mistakes that are safe, for each one announced (default 3)"),
-    ("--local-threshold", above(0), "X", "largest ECD that is safe in a range, in nat a dimension (default 0.2)"),
-    ("--min-share", between(0, 1), "X", "smallest share of the rows that is a range (default 0.05)"),
-    ("--level", between(0, 1), "X", "of the intervals (default 0.95)"),
-)
+Each batch counts once, however often it is sent, and whenever the watcher is killed. What cannot be read is set aside,
+with a reason. A line is printed for each batch after it is safely stored. Exit status, if the watcher ends by itself: 0
+all is well, 2 an error, 3 an alarm was raised, 4 no alarm, but something was set aside or is not yet complete."""
 
 
 def _webhook(text: str) -> str:
     """Read an address; one that is refused is not shown, since it may hold a secret."""
-    from ..errors import OptionError
     from ..watch.channels import check_url
 
     try:
@@ -49,67 +34,107 @@ def _webhook(text: str) -> str:
 def add_watch_options(parser: argparse.ArgumentParser) -> None:
     """Add the options, without those that name columns of predictions."""
     parser.add_argument(
-        "what", type=place, metavar="FOLDER", help="a folder to follow; - for standard input; status; acknowledge"
+        "what",
+        type=place,
+        metavar="FOLDER",
+        help="folder to watch; - for standard input; or `status`, or `acknowledge`",
     )
-    group = parser.add_argument_group("evidence", "Fixed when a store is begun.")
+    group = parser.add_argument_group("evidence", "Fixed when a store is created.")
     group.add_argument(
-        "--alpha", type=between(0, 1), help="probability of a false alarm since the start (default 0.05)"
+        "--alpha",
+        type=between(0, 1),
+        help="probability that the evidence since the start ever raises a false alarm (default 0.05)",
     )
     group.add_argument(
         "--run-length",
         type=above(1, 1e15),
         metavar="ROWS",
-        help="rows between false alarms of a change (default 1000000)",
+        help="average number of rows between false alarms of a change (default 1000000)",
     )
     group.add_argument(
         "--detect", choices=("over", "both"),
-        help="which changes: to over-confidence (default), or to under-confidence as well",
+        help="look for a change to over-confidence (default), or to under-confidence as well",
     )  # fmt: skip
-    group.add_argument("--by", action="append", metavar="COL", help="each group by itself, too; may be repeated")
     group.add_argument(
-        "--window-column", metavar="COL", help="the window of each row: a date (default: the day it came)"
+        "--by", action="append", metavar="COL", help="watch each group in this column as well; may be repeated"
+    )
+    group.add_argument(
+        "--window-column",
+        metavar="COL",
+        help="column with the window of each row, such as a date (default: the day it came)",
     )
     group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
     group = parser.add_argument_group(
-        "limits", "What pages, alarms and windows call large; evidence does not depend on them. Fixed as well."
+        "limits", "What pages and alarms call large. The evidence does not depend on it. Fixed when a store is created."
     )
-    for option, kind, metavar, about in _LIMITS:
-        group.add_argument(option, type=kind, metavar=metavar, help=about)
-    group.add_argument("--rule", choices=("everywhere", "average"), help="where the verdict of windows looks")
+    for option, limit in LIMITS.items():
+        about = f"{limit.about} (default {limit.default:g})"
+        group.add_argument(option, type=limit.read, metavar=limit.metavar, help=about)
+    group.add_argument("--rule", choices=RULES, help=RULE_ABOUT)
     group = parser.add_argument_group("store")
     group.add_argument(
         "--store", type=store, metavar="PATH|URL",
-        help="SQLite file, or postgresql://... (default safecal-watch.sqlite beside the folder, or here)",
+        help="SQLite file, or postgresql://... (default: safecal-watch.sqlite beside the folder, or here)",
     )  # fmt: skip
-    group.add_argument("--name", type=name, default="model", help="of the model in the store (default %(default)s)")
+    group.add_argument(
+        "--name", type=name, default="model", help="name of the model in the store (default %(default)s)"
+    )
     group.add_argument(
         "--patience", type=above(0, 86_400, included=True), default=10.0, metavar="SECONDS",
-        help="to wait for another program that has locked the store (default 10)",
+        help="how long to wait for another program that has locked the store (default 10)",
     )  # fmt: skip
     group = parser.add_argument_group("batches")
     group.add_argument(
-        "--format", choices=("csv", "tsv", "jsonl"), help="of standard input (default: CSV or JSON Lines)"
+        "--format",
+        choices=("csv", "tsv", "jsonl"),
+        help="format of standard input (default: CSV or JSON Lines, as it begins)",
     )
     group.add_argument(
-        "--batch-rows", type=whole(1, 10**8), metavar="N", help="of standard input: rows of a batch (default 10000)"
+        "--batch-rows", type=whole(1, 10**8), metavar="N", help="standard input: most rows of a batch (default 10000)"
     )
-    group.add_argument("--every", type=above(0), metavar="SECONDS", help="of standard input: a batch at least so often")
-    group.add_argument("--batch-column", metavar="COL", help="of standard input: the id of the batch of each row")
+    group.add_argument(
+        "--every",
+        type=above(0),
+        metavar="SECONDS",
+        help="standard input: end a batch after that time, even if it has few rows",
+    )
+    group.add_argument(
+        "--batch-column", metavar="COL", help="standard input: column with the id of the batch of each row"
+    )
     group.add_argument(
         "--bad-rows", choices=("refuse", "quarantine"), default="refuse",
-        help="rows that cannot be read: set the batch aside (default), or these rows",
+        help="rows that cannot be read: set the whole batch aside (default), or only these rows",
     )  # fmt: skip
-    group.add_argument("--retry", action="store_true", help="try again what was set aside")
-    group.add_argument("--poll", type=above(0), default=1.0, metavar="SECONDS", help="between two looks (default 1)")
-    group.add_argument("--once", action="store_true", help="look twice, take what is whole, and leave")
-    group = parser.add_argument_group("who is told")
+    group.add_argument("--retry", action="store_true", help="try batches again that were set aside")
     group.add_argument(
-        "--on-alarm", type=some_text, metavar="COMMAND", help="run it for each alarm, which it finds on standard input"
+        "--poll",
+        type=above(0),
+        default=1.0,
+        metavar="SECONDS",
+        help="time between two looks into the folder (default 1)",
     )
-    group.add_argument("--webhook", type=_webhook, metavar="URL", help="post each alarm there, as JSON")
-    group.add_argument("--prometheus", type=whole(0, 65_535), metavar="PORT", help="serve metrics")
     group.add_argument(
-        "--prometheus-host", type=some_text, default="127.0.0.1", metavar="HOST", help="where (default %(default)s)"
+        "--once", action="store_true", help="look into the folder twice, take the files that are complete, and stop"
     )
-    group.add_argument("--report", type=output, metavar="FILE", help="keep a page with the history: one HTML file")
-    group.add_argument("--group", metavar="GROUP", help="of `acknowledge`: a group (default: all rows)")
+    group = parser.add_argument_group("notifications")
+    group.add_argument(
+        "--on-alarm",
+        type=some_text,
+        metavar="COMMAND",
+        help="run this for each alarm; it reads the alarm as JSON from standard input",
+    )
+    group.add_argument("--webhook", type=_webhook, metavar="URL", help="post each alarm to this address, as JSON")
+    group.add_argument(
+        "--prometheus", type=whole(0, 65_535), metavar="PORT", help="serve metrics for Prometheus on this port"
+    )
+    group.add_argument(
+        "--prometheus-host",
+        type=some_text,
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address to serve them on (default %(default)s)",
+    )
+    group.add_argument(
+        "--report", type=output, metavar="FILE", help="keep a page with the history up to date: one HTML file"
+    )
+    group.add_argument("--group", metavar="GROUP", help="with `acknowledge`: only this group (default: all rows)")

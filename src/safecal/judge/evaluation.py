@@ -136,7 +136,7 @@ class Evaluation(Readings):
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         drawn, tested = None, None
-        if rows is not None and rows.discrete:
+        if rows is not None and rows.discrete and (tally.weighted or tally.points is None):  # else sums tell all
             untold = not tells_reliability(tally) and tally.bins is not None and tally.bins.bins is not None
             few = tally.clusters is None and tally.points is None and tally.n <= _FEW
             source = generator(rng) if untold or few else None

@@ -50,6 +50,7 @@ def evaluate(
     level: float = 0.95,
     rule: Rule = "everywhere",
     rng: np.random.Generator | int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
     """Evaluate a classifier: is it safe, every metric, the table of bins, groups.
 
@@ -107,7 +108,9 @@ def evaluate(
     rule : {"everywhere", "average"}, default "everywhere"
         ``"average"`` judges the ECD and the temperature of all rows together, and looks at no place.
     rng : numpy.random.Generator or int, optional
-        For tails that are drawn. By default the same data give the same answer.
+        For tails that are drawn, and for the halves of slices. By default the same data give the same answer.
+    progress : callable, optional
+        Is called with the share of the search for slices that is done.
 
     Returns
     -------
@@ -175,6 +178,7 @@ def evaluate(
         sample_weight=sample_weight,
         features=features,
         rng=rng,
+        progress=progress,
         threshold=threshold,
         max_temperature=max_temperature,
         max_ratio=max_ratio,

@@ -18,13 +18,18 @@ from ..errors import TruthError
 from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
-from ..inference.results import SIDES, Interval, direction
+from ..inference.results import Interval
 from ..options import Limits
 from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
+<<<<<<< HEAD
 from .places import Place, range_places, slice_places, worst_first
 from .reasons import Average, Late, Words, average_reason, local_reason, rounded, rows_needed
+=======
+from .places import Place, range_places, worst_first
+from .reasons import DIRECTIONS, Average, Late, Words, average_reason, direction, local_reason, rounded, rows_needed
+>>>>>>> main
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
 
@@ -225,7 +230,7 @@ _FIELDS: dict[str, Any] = {
     "rows_needed": _more,
     "clusters_needed": _more,
     "uninformative": documents.flag,
-    "direction": documents.choice(*SIDES),
+    "direction": documents.choice(*DIRECTIONS),
     "worst": documents.optional(documents.text),
     "n_impossible": documents.count(),
     "bias": documents.between(-1.000001, 1.000001, missing=True),
@@ -341,10 +346,10 @@ def _hopeless(tally: Tally, far: int) -> str:
         return certain_reason(tally.n_certain, tally.n, classes, tally.decimals)
     if far:
         return (
-            f"{far} of {tally.n} log-odds are beyond a million: such a prediction never fails, it says, and no "
-            "number of rows can show that. State the largest you mean: `np.clip(logits, -40, 40)`."
+            f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
+            "number of rows can show that. Limit them to what you mean: `np.clip(logits, -40, 40)`."
         )
-    return "its predictions are all but certain, and no number of rows can show that they should be."
+    return "its predictions are almost certain, and no number of rows can show that they may be."
 
 
 def _clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:

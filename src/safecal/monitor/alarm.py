@@ -66,7 +66,7 @@ class Size:
     >>> from safecal.monitor.alarm import Size
     >>> rows = safecal.bernoulli([1] * 80 + [0] * 20, [0.9] * 100)
     >>> print(Size.of(rows.summary(), safecal.Limits()))
-    ECD 0.22, beyond 0.1
+    ECD 0.22, beyond the limit of 0.1
     """
 
     n: int
@@ -103,12 +103,12 @@ class Size:
 
     def __str__(self) -> str:
         if math.isinf(self.ecd):
-            return f"ECD infinite, beyond {self.allowed:.3g}"
+            return f"ECD infinite, beyond the limit of {self.allowed:.3g}"
         ecd, allowed = _apart(self.ecd, self.allowed)
-        text = f"ECD {ecd}, {'within' if self.ecd <= self.allowed else 'beyond'} {allowed}"
+        text = f"ECD {ecd}, {'within' if self.ecd <= self.allowed else 'beyond'} the limit of {allowed}"
         if self.mistaken and self.ecd <= self.allowed:
-            text += f", but {self.seen:.0f} mistakes where {self.announced:.3g} were announced, beyond"
-            text += f" {self.max_ratio:g} times"
+            text += f", but {self.seen:.0f} mistakes where {self.announced:.3g} were announced, more than"
+            text += f" {self.max_ratio:g} times as many"
         return text
 
     @property
@@ -159,7 +159,7 @@ class Alarm:
     Attributes
     ----------
     kind : {"since the start", "change"}
-        Evidence against a model that was calibrated throughout, or for one that changed.
+        Evidence against a model that was calibrated since the start, or for one that changed.
     direction : {"over-confident", "under-confident", "shifted up", "shifted down"}
         Which way. Shifted up: the event happens more often than the model says.
     group : hashable or None
@@ -167,7 +167,7 @@ class Alarm:
     row : int
         The number of the row at which the threshold was reached, counted from 0 within the group.
     log_e_value, log_threshold : float
-        Natural logarithms of the evidence, and of what was asked for.
+        Natural logarithms of the evidence, and of the threshold that it reached.
     began : int
         The number of the row at which it most likely began; 0 for evidence since the start.
     window : str or None
@@ -181,7 +181,7 @@ class Alarm:
     --------
     >>> from safecal.monitor import Alarm
     >>> print(Alarm("change", "over-confident", None, 5200, 15.2, 13.8, 4990, "2026-11-14"))
-    changed at about row 4990, too sharp: e-value 3.99e+06 at row 5200, 9.85e+05 was asked for (window 2026-11-14)
+    changed at about row 4990, too sharp: e-value 3.99e+06 at row 5200, threshold 9.85e+05 (window 2026-11-14)
     """
 
     kind: AlarmKind
@@ -202,7 +202,7 @@ class Alarm:
     @property
     def what(self) -> str:
         """What it says of the model: since when, which way, and how large that is beside the limits."""
-        start = f"changed at about row {self.began}" if self.kind == "change" else "not calibrated throughout"
+        start = f"changed at about row {self.began}" if self.kind == "change" else "not calibrated since the start"
         text = f"{start}, {_WORDS[self.direction]}"
         if self.size is None:
             return text
@@ -214,7 +214,7 @@ class Alarm:
         where = "" if self.window is None else f" (window {visible(self.window)})"
         found, asked = (_readable(x) for x in (self.log_e_value, self.log_threshold))
         ends = ":" if self.size is None else ";"
-        return f"{who}{self.what}{ends} e-value {found} at row {self.row}, {asked} was asked for{where}"
+        return f"{who}{self.what}{ends} e-value {found} at row {self.row}, threshold {asked}{where}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

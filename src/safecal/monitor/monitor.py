@@ -83,8 +83,8 @@ class Monitor(MonitorState):
     ...     drift = 1.0 if day < 6 else 2.0
     ...     for alarm in monitor.update(y.astype(int), logits=drift * z, window=f"day {day}"):
     ...         print(alarm)
-    changed at about row 6001, too sharp: ECD 1, beyond 0.1; e-value 1.76e+05 at row 6017, 1e+05 was asked for (...)
-    not calibrated throughout, too sharp: ECD 0.027, within 0.1; e-value 56.3 at row 6813, 50 was asked for (...)
+    changed at about row 6001, too sharp: ECD 1, beyond the limit of 0.1; e-value 1.76e+05 at row 6017, ...
+    not calibrated since the start, too sharp: ECD 0.027, within the limit of 0.1; e-value 56.3 at row 6813, ...
     """
 
     __slots__ = ()

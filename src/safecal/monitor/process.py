@@ -46,6 +46,7 @@ UNDER: tuple[float, ...] = tuple(2.0 ** (k / 4) for k in (1, 2, 3, 4, 6, 8))
 SHIFTS: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0)  # in log-odds, upward and downward
 _ROWS = 16_384
 _IMPOSSIBLE = 1e6  # the logarithm of an e-value: beyond every threshold, and still a number that adds up
+_LARGEST = 1e290  # of other rows: no number of rows that a file holds adds up to infinity
 
 
 class Block(NamedTuple):
@@ -92,6 +93,7 @@ def _block(predictions: Predictions, rows: slice, shifts: bool) -> Block:
     surprisal = np.where(impossible, 0.0, scored.surprisal) if impossible.any() else scored.surprisal
     betas = (*OVER, *UNDER)
     logs = np.outer(1.0 - np.array(betas), surprisal) - predictions._log_partitions(rows, betas)
+    np.clip(logs, -_LARGEST, _LARGEST, out=logs)
     over, under = logs[: len(OVER)], logs[len(OVER) :]
     up, down = _shifted(scored) if shifts else (np.empty((0, len(impossible))),) * 2
     if impossible.any():

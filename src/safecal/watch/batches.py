@@ -105,7 +105,7 @@ class Folder:
         self._done: dict[str, str] = {}  # name -> how it looked when we were done with it
         self._told: set[str] = set()
         if not self.path.is_dir():
-            raise FileError(f"{path} is no folder.\n\nHint: name a folder of files, or `-` for standard input.")
+            raise FileError(f"{path} is not a folder.\n\nHint: name a folder of files, or `-` for standard input.")
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -156,14 +156,14 @@ class Folder:
             return True
         if name not in self._told:
             self._told.add(name)
-            self._tell(f"left alone: {name}; files named {', '.join(KINDS)} are read.")
+            self._tell(f"ignored: {name}; only files named {', '.join(KINDS)} are read.")
         return False
 
     def _arrival(self, name: str, stamp: str, still: int) -> Arrival | None:
         path, kind = self.path / name, KINDS[Path(name).suffix.lower()]
         try:
             if still < self.looks and not _ended(path, kind):
-                return self._not_whole(name, "its end is missing")
+                return self._not_whole(name, "its end has not come yet")
             digest = digest_of(path)
             if stamp_of(os.stat(path)) != stamp:
                 return self._not_whole(name, "it changed while it was read")

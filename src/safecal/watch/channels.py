@@ -63,7 +63,7 @@ def body(raised: Raised) -> dict[str, Any]:
     >>> from safecal.watch.history import Raised
     >>> alarm = Alarm("change", "over-confident", None, 5200, 15.2, 13.8, 4990, "2026-11-14")
     >>> body(Raised(alarm, "2026-11-14T09:30:00+00:00", "part-7.csv"))["text"]
-    'changed at about row 4990, too sharp: e-value 3.99e+06 at row 5200, 9.85e+05 was asked for (window 2026-11-14)'
+    'changed at about row 4990, too sharp: e-value 3.99e+06 at row 5200, threshold 9.85e+05 (window 2026-11-14)'
     """
     alarm = raised.alarm
     size = alarm.size

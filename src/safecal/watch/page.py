@@ -117,7 +117,7 @@ def _numbers_section(history: History, found: list[Slot], what: str) -> Markup:
 def _window_card(slot: Slot, what: str) -> Markup:
     at = slot.ecd
     if at.value == math.inf:
-        said = "An outcome happened that had probability 0."
+        said = "Something happened that had probability 0."
     elif at.low > 0.0:
         said = "Over-confident, by these rows alone."
     else:
@@ -136,14 +136,14 @@ def _window_card(slot: Slot, what: str) -> Markup:
 
 
 def _change_card(reading: Reading) -> Markup:
-    said = "The alarm was raised." if reading.changed else "No change was found that was not acknowledged."
+    said = "The alarm was raised." if reading.changed else "There is no new change."
     return element(
         "div",
         element(
             "h3", "Evidence of a change ", element("span", "that it became over-confident at some row", class_="about")
         ),
         element("p", element("span", evidence(reading.change), class_="value"), class_="figure"),
-        element("p", f"an alarm is raised at {evidence(reading.change_threshold)}", class_="between"),
+        element("p", f"an alarm needs {evidence(reading.change_threshold)}", class_="between"),
         element("p", said, class_="says"),
         class_="card",
     )
@@ -160,16 +160,18 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
         found.append(("ECD", shown(s.ecd, signed=True), between))
     judged = Judged.last(monitor)
     if judged is not None:
-        said = f"of {judged.name}, judged as `safecal.evaluate` does, for one look: {judged.verdict.reason}"
+        said = f"of {judged.name}, as `safecal.evaluate` would judge it: {judged.verdict.reason}"
         found.append(("verdict", judged.verdict.decision, said))
     for direction, log in reading.evidence.items():
         asked = evidence(reading.thresholds[direction])
-        found.append((direction, evidence(log), f"e-value since the start; {asked} raises an alarm"))
+        found.append((direction, evidence(log), f"e-value since the start; an alarm needs {asked}"))
     if reading.other_change is not None:
-        asked = f"evidence that it became under-confident; {evidence(reading.change_threshold)} raises an alarm"
+        asked = f"evidence that it became under-confident; an alarm needs {evidence(reading.change_threshold)}"
         found.append(("other change", evidence(reading.other_change), asked))
     found.append(("impossible", grouped(s.n_impossible), "rows had an outcome with probability 0"))
-    found.append(("quarantined", grouped(history.quarantined), "rows or files could not be read, and were set aside"))
+    found.append(
+        ("quarantined", grouped(history.quarantined), "rows or files were set aside, because they could not be read")
+    )
     found.append(("alarms", grouped(len(history.alarms)), "raised so far, of all rows and of groups"))
     if monitor.groups:
         bad = sum(Reading.of(monitor, group).over_confident for group in monitor.groups)
@@ -178,7 +180,7 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
 
 
 def _alarms_section(history: History) -> Markup:
-    lead = "Rows are counted from 0, those of a group within the group. Evidence is in powers of ten. "
+    lead = "Rows are counted from 0; those of a group are counted within the group. Evidence is in powers of ten. "
     left = len(history.alarms) - LISTED
     note = element("p", f"{grouped(left)} earlier alarms are left out.", class_="note") if left > 0 else None
     return section(
@@ -206,13 +208,13 @@ def _settings_section(history: History) -> Markup:
     monitor = history.monitor
     last = moment_text(history.points[-1].received) if history.points else "never"
     settings = [
-        ("alpha", f"{plain(monitor.alpha)}: probability of a false alarm since the start, ever"),
+        ("alpha", f"{plain(monitor.alpha)}: probability that evidence since the start ever raises a false alarm"),
         (
             "run_length",
-            f"{grouped(round(monitor.run_length))} rows between false alarms of a change, on average, at least",
+            f"{grouped(round(monitor.run_length))} rows between false alarms of a change, on average at least",
         ),
         ("form", monitor.form),
-        ("grouped", "yes: groups and all rows share both" if monitor.grouped else "no"),
+        ("grouped", "yes: all rows and the groups share alpha and run_length" if monitor.grouped else "no"),
     ]
     made = [("last update", last), ("safecal", version())]
     if history.points:
@@ -238,7 +240,7 @@ def alarm_table(history: History) -> Markup:
         Column("since row", "number"),
         Column("window", "text"),
         Column("evidence", "number"),
-        Column("asked", "number"),
+        Column("threshold", "number"),
         Column("batch", "text"),
     ]
     names = group_names(history.monitor.groups)
@@ -250,7 +252,7 @@ def alarm_table(history: History) -> Markup:
 def _alarm(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup:
     alarm = raised.alarm
     who = "all rows" if alarm.group is None else names.get(alarm.group, str(alarm.group))
-    what = "changed" if alarm.kind == "change" else "not calibrated throughout"
+    what = "changed" if alarm.kind == "change" else "not calibrated since the start"
     cells = [
         _text_cell(moment_text(raised.at).removesuffix(" UTC")),
         _text_cell(who),
@@ -279,10 +281,10 @@ def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
         Column("ECD", "number"),
         Column("at least", "number"),
         Column("at most", "number"),
-        Column("over", "number"),
-        Column("alarm from", "number"),
+        Column("since the start", "number"),
+        Column("threshold", "number"),
         Column("change", "number"),
-        Column("change from", "number"),
+        Column("threshold", "number"),
         Column("finding", "text"),
     ]
     names = group_names(history.monitor.groups)

@@ -105,15 +105,15 @@ def pictures_section(history: History, found: list[Slot], what: str) -> Markup:
         figure(
             "Was it calibrated since the start?",
             process("process", "Evidence since the start", "over-confident", "under-confident"),
-            "The evidence against it after each batch, on a scale of powers of ten; 1 is none, and far below 1 it lies "
-            "at the edge. It may be looked at after every row.",
+            "The evidence against that after each batch, in powers of ten. 1 is no evidence; what is far below 1 is "
+            "drawn at the edge. You may look at it after every row.",
             thin,
         ),
         figure(
             "Does the event happen as often as it says?",
             process("shifts", "Evidence of a shift since the start", *shifts),
-            "The evidence since the start of a shift in its log-odds. Shifted up: the event happens more often than it "
-            "says; shifted down: less often.",
+            "The evidence since the start that its log-odds are shifted. Shifted up: the event happens more often than "
+            "it says; shifted down: less often.",
             thin,
         )
         if shifts
@@ -121,8 +121,8 @@ def pictures_section(history: History, found: list[Slot], what: str) -> Markup:
         figure(
             "Did it change?" if both else "Did it become over-confident?",
             detector,
-            "The detector's statistic after each batch. Triangles are alarms, with their numbers in the table; after "
-            "one, it stays silent until the alarm is acknowledged.",
+            "The detector's statistic after each batch. Triangles are alarms; their numbers are those of the table. "
+            "After an alarm, the detector is silent until someone acknowledges it.",
             thin,
         ),
     ]
@@ -268,8 +268,8 @@ def windows_figure(history: History, found: list[Slot], what: str) -> Markup:
     return figure(
         f"How surprised was it? ECD by {what}",
         _windows_picture("windows", found, what, marked),
-        f"Above 0 over-confident, below 0 under-confident. Grey: the {percent(LEVEL)} interval of each {what} by "
-        f"itself; dots are filled where it leaves out 0. One of many may do so by chance: the evidence decides.",
+        f"Above 0 it is over-confident, below 0 under-confident. Grey: the {percent(LEVEL)} interval of each {what} by "
+        f"itself. A dot is filled where 0 is outside. Among many windows a few are by chance: the evidence decides.",
         f"{merged}{rest}",
     )
 

@@ -14,11 +14,11 @@ __all__ = ["State", "named", "state"]
 
 _NAMED = 3  # groups that a sentence names
 _ACKNOWLEDGE = (
-    "Acknowledge the alarm when it is dealt with.",
-    "`safecal watch acknowledge` lets the detector look for the next change.",
+    "Acknowledge the alarm when you have dealt with it.",
+    "After `safecal watch acknowledge`, the detector looks for the next change.",
 )
-_NO_CHANGE = "The detector sees no change that was not acknowledged."
-_FOR_GOOD = "The alarm since the start stands for good: it speaks about all rows, also those of long ago."
+_NO_CHANGE = "The detector sees no new change."
+_FOR_GOOD = "The alarm since the start stays: it is about all rows, including old ones."
 
 
 @final
@@ -90,7 +90,7 @@ def _since(history: History, reading: Reading, direction: str = "over-confident"
     """Say what the alarm says: since when, which way, and how large that is beside the limits."""
     found = speaking(history, reading, direction, group)
     if found is None:
-        return join(["Its rows together speak against a model that was calibrated since the start."])
+        return join(["All of its rows together are evidence that it was not calibrated since the start."])
     alarm = found.alarm
     if alarm.kind == "since the start":
         return join([f"It was {alarm.what}. {_when(found)}"])
@@ -103,14 +103,14 @@ def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
     impossible = reading.summary.n_impossible
     found = speaking(history, reading, "over-confident")
     mild, judged = is_mild(history.monitor, None if found is None else found.alarm)
-    headline = "It is surer than it should be"
+    headline = "It is more certain than it should be"
     if impossible:
-        headline = "It called impossible what happened"
+        headline = "Something happened that it called impossible"
     meaning = [_promise(history, reading.changed)]
     if impossible:
         meaning.append(
-            f"{rows(impossible)} had an outcome to which the model had given probability 0. Evidence and ECD are "
-            "infinite from there on, and stay so: fix the model and watch it anew."
+            f"{rows(impossible)} had an outcome to which the model had given probability 0. Since then evidence and "
+            "ECD are infinite, and they stay infinite: fix the model, and watch it with a new store."
         )
     elif judged is not None:
         meaning.insert(0, str(judged))
@@ -126,7 +126,9 @@ def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
     if mild and not impossible:
         title = "CHANGED" if reading.changed else "NOT CALIBRATED"
         small = found is None or found.alarm.size is None or found.alarm.size.within
-        said = "It is too sharp, and within the limits" if small else "It is too sharp; since then within the limits"
+        said = (
+            "It is too sharp, but within the limits" if small else "It is too sharp, but within the limits since then"
+        )
         steps = _steps(reading.changed, mild=True)
         return State(title, UNDETERMINED, "undetermined", said, reason, tuple(meaning), steps)
     return State("OVER-CONFIDENT", UNSAFE, "unsafe", headline, reason, tuple(meaning), _steps(reading.changed))
@@ -143,13 +145,13 @@ def _shifted(history: History, direction: str) -> State:
     steps = list(_steps(False, mild=mild))
     steps[-1] = (
         "Recalibrate shift and slope on fresh rows.",
-        "A temperature does not mend a shift. A recalibrated model is a new one: watch it with a new state.",
+        "A temperature does not correct a shift. A recalibrated model is a new one: watch it with a new store.",
     )
     return State(
         "SHIFTED",
         UNSAFE if unsafe else UNDETERMINED,
         "unsafe" if unsafe else "undetermined",
-        f"The event happens {often} often than it says",
+        f"The event happens {often} often than the model says",
         _since(history, Reading.of(history.monitor), direction),
         tuple(meaning),
         tuple(steps),
@@ -165,11 +167,11 @@ def _promise(history: History, changed: bool) -> str:
 
 
 def _was(history: History, reading: Reading, direction: str, title: str) -> State:
-    shrunk = f" By now that evidence has shrunk to {evidence(reading.evidence[direction])}."
+    shrunk = f" Since then the evidence has fallen to {evidence(reading.evidence[direction])}."
     reason = join([_since(history, reading, direction), shrunk])
-    headline = "An old alarm stands, and there is no new one"
+    headline = "There was an alarm, and there is no new one"
     meaning = (_NO_CHANGE, _FOR_GOOD)
-    step = ("If the model was replaced, watch it with a new state.", "Old rows then no longer speak for or against it.")
+    step = ("If the model was replaced, watch it with a new store.", "Then the old rows no longer count.")
     return State(title, UNDETERMINED, "undetermined", headline, reason, meaning, (step,))
 
 
@@ -187,13 +189,13 @@ def _groups(history: History, bad: list[Hashable]) -> State:
     one = len(bad) == 1
     monitor = history.monitor
     mild = all(group_is_mild(history, group) for group in bad)
-    what = f"{_many(bad)} {'too sharp, and within the limits' if mild else 'over-confident'}"
+    what = f"{_many(bad)} {'too sharp, but within the limits' if mild else 'over-confident'}"
     since = _since(history, Reading.of(monitor, bad[0]), group=bad[0]) if one else None
     reason = join([f"{_names(history, bad)}. ", since])
     meaning = (
-        "All rows together raise no alarm: a small group, or one that other groups outweigh, does not show there.",
-        "Rows of a group are counted within it. The thresholds of groups are higher, so that all of them together keep "
-        "the promise.",
+        "All rows together raise no alarm: a small group hardly changes them, and other groups may cancel it.",
+        "Rows of a group are counted within the group. Groups have higher thresholds, so that all of them together "
+        "raise no more false alarms than promised.",
     )
     title = f"{'NOT CALIBRATED' if mild else 'OVER-CONFIDENT'} IN {'A GROUP' if one else f'{len(bad)} GROUPS'}"
     shape, tone = (UNDETERMINED, "undetermined") if mild else (UNSAFE, "unsafe")
@@ -201,9 +203,9 @@ def _groups(history: History, bad: list[Hashable]) -> State:
 
 
 def _under(history: History, reading: Reading) -> State:
-    reason = join([_since(history, reading, "under-confident"), " It is right more often than it claims."])
-    meaning = ("That is cautious, not unsafe: what it says may be relied on, and it could say more.",)
-    steps = [("Recalibrate, if caution costs.", "A temperature below 1 lets it say what it knows.")]
+    reason = join([_since(history, reading, "under-confident"), " It is right more often than it says."])
+    meaning = ("That is cautious, not unsafe: you can rely on what it says, and it could be more certain.",)
+    steps = [("Recalibrate it, if caution is costly.", "A temperature below 1 makes it more certain.")]
     steps += [_ACKNOWLEDGE] if "under-confident" in reading.changes else []
     headline = "It is less sure than it could be"
     return State("UNDER-CONFIDENT", UNDETERMINED, "undetermined", headline, reason, meaning, tuple(steps))
@@ -212,34 +214,37 @@ def _under(history: History, reading: Reading) -> State:
 def _quiet(reading: Reading) -> State:
     reason = (
         f"After {rows(reading.summary.n)}, the evidence of over-confidence since the start is "
-        f"{evidence(reading.over)}, and {evidence(reading.threshold)} raises an alarm. That of a change is "
-        f"{evidence(reading.change)}, and {evidence(reading.change_threshold)} raises an alarm."
+        f"{evidence(reading.over)}; an alarm needs {evidence(reading.threshold)}. The evidence of a change is "
+        f"{evidence(reading.change)}; an alarm needs {evidence(reading.change_threshold)}."
     )
     meaning = (
-        "No alarm is not a proof of calibration. It says that what was seen so far is no strong evidence against it. "
-        "The windows below show how large an over-confidence may still hide.",
+        "No alarm does not prove that the model is calibrated. It means that the rows so far are no strong evidence "
+        "against it. The windows below show how over-confident it may still be.",
     )
-    step = ("Nothing has to be done.", "Go on watching; this may be looked at as often as you like.")
-    return State("NO ALARM", SAFE, "calm", "Nothing speaks loudly against it", reason, meaning, (step,))
+    step = ("There is nothing to do.", "Go on watching. You may look at this page as often as you like.")
+    return State("NO ALARM", SAFE, "calm", "Nothing speaks strongly against it", reason, meaning, (step,))
 
 
 def _waiting() -> State:
-    step = ("Send the first batch.", "Predictions must be fixed before their outcomes are known.")
+    step = ("Send the first batch.", "Predictions must be made before their outcomes are known.")
     reason = "No batch has been taken in."
-    return State("NO ROWS YET", UNDETERMINED, "undetermined", "There is nothing to tell", reason, (), (step,))
+    return State("NO ROWS YET", UNDETERMINED, "undetermined", "There is nothing to show yet", reason, (), (step,))
 
 
 def _steps(changed: bool, *, mild: bool = False) -> tuple[tuple[str, str], ...]:
     """Say what to do; what is within the limits may be relied on meanwhile."""
-    meanwhile = ("Do not rely on its certainty until then.", "Widen what it says, or ask a person.")
+    meanwhile = ("Do not rely on its confidence meanwhile.", "Be more cautious than it is, or ask a person.")
     if mild:
         meanwhile = (
-            "Its certainty may be relied on within the limits.",
-            "Watch whether it grows, window by window.",
+            "You can still rely on its confidence, within the limits.",
+            "Watch whether the over-confidence grows, window by window.",
         )
     steps = [
-        ("Look at what came with it.", "New data, a new version, a sensor, another population: see the windows below."),
+        (
+            "Find out what else changed.",
+            "New data, a new version, a sensor, another population? See the windows below.",
+        ),
         meanwhile,
-        ("Recalibrate on fresh rows, or train again.", "A recalibrated model is a new one: watch it with a new state."),
+        ("Recalibrate it on fresh rows, or train it again.", "Then it is a new model: watch it with a new store."),
     ]
     return (*steps, _ACKNOWLEDGE) if changed else tuple(steps)

@@ -24,6 +24,17 @@ __all__ = ["APPLICATION", "SqliteStore", "open_store", "store_files"]
 
 APPLICATION = 0x5AFECA1  # what the header of our files says they belong to
 _SUFFIX = ".lock"
+# What rows are looked for by. SQLite keeps any type in any column, and bytes are never equal to text: a batch whose id
+# became bytes would count a second time.
+_SEARCHED = {
+    "safecal_state": ("model",),
+    "safecal_batches": ("model", "batch"),
+    "safecal_points": ("model",),
+    "safecal_alarms": ("model",),
+    "safecal_deliveries": ("channel",),
+    "safecal_asides": ("model", "batch", "digest", "place"),
+    "safecal_requests": ("model",),
+}
 
 
 @final
@@ -181,6 +192,11 @@ class SqliteStore(Store):
         found = self._rows("PRAGMA quick_check(1)")[0][0]
         if found != "ok":
             raise FileError(f"{self.name} is damaged: {found}. It is left as it is.\n\nHint: restore it from a copy.")
+        for table, columns in _SEARCHED.items():
+            for column in columns:
+                found = self._rows(f"SELECT rowid FROM {table} WHERE typeof({column}) <> 'text' LIMIT 1")
+                if found:
+                    raise self._damaged(table, found[0][0], f"its `{column}` must be text.")
 
     def _number(self, pragma: str) -> int:
         return int(self._rows(f"PRAGMA {pragma}")[0][0])

@@ -26,7 +26,7 @@ _PIECE = 1 << 18  # bytes that are read at a time
 _AHEAD = 16  # pieces that wait to be cut
 _LONGEST = 1 << 16  # bytes of a CSV row; beyond that a quotation mark was never closed
 _DOUBT = "the input ended within a batch that was counted before, so these rows may have been counted"
-_NAMELESS = "no row of it says which batch it belongs to"
+_NAMELESS = "none of its rows says which batch it belongs to"
 
 
 def records(text: bytes, kind: str) -> Iterator[bytes]:

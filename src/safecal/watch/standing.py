@@ -230,8 +230,7 @@ class Judged:
         return f"windows {self.windows[0]} to {self.windows[-1]}"
 
     def __str__(self) -> str:
-        many = "is" if len(self.windows) == 1 else "are"
-        return f"Judged as `safecal.evaluate` does, {self.name} {many} {self.verdict}"
+        return f"`safecal.evaluate` would judge {self.name}: {self.verdict}"
 
 
 def within(summary: Summary, limits: Limits) -> bool:

@@ -1,4 +1,4 @@
-"""scikit-learn: scorers that know the classes, and evaluations of estimators and cross-validations.
+"""scikit-learn: a classifier that is not over-confident, scorers, and evaluations of estimators and cross-validations.
 
 It needs ``pip install "safecal[sklearn]"``.
 """
@@ -12,11 +12,13 @@ except ImportError as error:
         'this module plugs into scikit-learn, which is not installed.\n\nHint: pip install "safecal[sklearn]"'
     ) from error
 
+from .classifier import SafeCalibratedClassifier
 from .evaluations import evaluate_cv_results, evaluate_estimator
 from .scorers import ClassScorer, neg_abs_ecd, neg_nll, neg_nll_if_safe
 
 __all__ = [
     "ClassScorer",
+    "SafeCalibratedClassifier",
     "evaluate_cv_results",
     "evaluate_estimator",
     "neg_abs_ecd",
