@@ -9,11 +9,7 @@ from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
-<<<<<<< HEAD
-from .values import MOST_BINS, above, between, names, output, place, whole
-=======
-from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, output, place, whole
->>>>>>> main
+from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, names, output, place, whole
 
 __all__ = ["build_parser"]
 

@@ -11,21 +11,15 @@ if TYPE_CHECKING:
     from ..options import LimitOptions
 
 __all__ = [
-<<<<<<< HEAD
-=======
     "LIMITS",
     "RULES",
     "RULE_ABOUT",
->>>>>>> main
     "MOST_BINS",
     "above",
     "between",
     "limit_options",
     "name",
-<<<<<<< HEAD
     "names",
-=======
->>>>>>> main
     "output",
     "place",
     "some_text",

@@ -23,13 +23,8 @@ from ..options import Limits
 from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-<<<<<<< HEAD
 from .places import Place, range_places, slice_places, worst_first
-from .reasons import Average, Late, Words, average_reason, local_reason, rounded, rows_needed
-=======
-from .places import Place, range_places, worst_first
 from .reasons import DIRECTIONS, Average, Late, Words, average_reason, direction, local_reason, rounded, rows_needed
->>>>>>> main
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
 
