@@ -370,6 +370,7 @@ def _shell(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "safecal.cli.main", *map(str, words)], text=True, **options)
 
 
+@pytest.mark.proof
 def test_in_a_shell_output_and_messages_go_their_own_ways(tmp_path: Path) -> None:
     path = _write(tmp_path, "csv")
     said = _shell("evaluate", path, "--gate", capture_output=True, check=False)
