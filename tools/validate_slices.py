@@ -235,7 +235,8 @@ def power_tables(scale: int) -> list[str]:
         "slice logits are T times too large. Percentage of samples in which a "
         "slice is found at least half of which lies in it. The last column is how far the printed ECD of slices that "
         "were found lies above their truth, in nat: only those that look bad on both halves are printed, so it is "
-        "above 0 where power is small.",
+        "above 0 where power is small. Numbers are cut at sixteenths: a slice of 2 % at the end of one is found in its "
+        "last sixteenth, two thirds of which lie outside.",
         "",
         "| share | conditions | T | n = 2000 | n = 10 000 | printed less true, n = 10 000 |",
         "|--:|--:|--:|--:|--:|--:|",
