@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LIMITS",
+    "MOST_BINS",
     "RULES",
     "RULE_ABOUT",
-    "MOST_BINS",
     "above",
     "between",
     "limit_options",
