@@ -28,10 +28,11 @@ from .places import Place
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 
 CAUSES = (
-    "too sharp", "too vague", "shifted", "a few confident mistakes", "only in places", "only a group", "rounding",
+    "too sharp", "too vague", "shifted", "a few confident mistakes", "only in places", "only a group", "only a slice",
+    "rounding",
 )  # fmt: skip
 NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
-OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group")  # of which a temperature says nothing
+OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group", "only a slice")  # of which a temperature says nothing
 _RARE = 1e-3  # p-value of what is left, below which something else is wrong too
 _HALF = 0.3  # of what a simple fault explains: with more than this left, it is not the cause
 _FEW = 0.1  # of the labels: more wrong ones are not a few
@@ -117,12 +118,29 @@ def diagnose(
     """
     if tally.n_certain and (tally.summary.n_impossible or not where):
         return _rounding(tally)
-    alone = _only_a_group(where, others)
+    alone = _only_a_group(where, others) or _only_a_slice(where, tally)
     if alone is not None:
         return alone
     if tally.points is not None:
         return _two_classes(tally, temperature, where)
     return _others(tally, temperature, where, worst_share)
+
+
+def _only_a_slice(where: Sequence[Place], tally: Tally) -> Diagnosis | None:
+    """Say so where a slice is over-confident, and nothing else is shown to be, and all other rows together are not."""
+    shown = [place for place in where if place.shown]
+    if not shown or shown[0].type != "slice" or len(shown) > 1:
+        return None
+    place, s = shown[0], tally.summary
+    excess = s.sum_excess - place.share * s.weight * place.ecd.value
+    spread = (1.0 - place.share) * s.sum_varentropy_weight2
+    if not spread > 0.0 or not excess <= _QUIET * math.sqrt(spread):
+        return None
+    return Diagnosis(
+        "only a slice",
+        f"where {place.label} it is over-confident, and all other rows together are not.",
+        "Correct it there alone, with rows of its own; a temperature for all rows would spoil the others.",
+    )
 
 
 def _rounding(tally: Tally) -> Diagnosis:

@@ -80,6 +80,7 @@ _MENDS = {
     "a few confident mistakes": "Look for wrong labels.",
     "only in places": "Mend these ranges.",
     "only a group": "Mend that group.",
+    "only a slice": "Mend that slice.",
 }
 
 
