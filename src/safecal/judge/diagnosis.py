@@ -348,14 +348,8 @@ def explain(points: Points, least: float = 0.0) -> Explained:
         said = special.expit(fits[cause].shift + fits[cause].slope * z)
     fitted = {"none": 0, "both": 2}.get(cause, 1)
     fit = fits["shift" if cause == "shift" else "both"]
-    return Explained(
-        cause,
-        gain,
-        fit.shift,
-        fit.slope,
-        noise,
-        *_rest(rows, np.where(points.positive, points.cell, -1 - points.cell), said, fitted),
-    )
+    rest = _rest(rows, np.where(points.positive, points.cell, -1 - points.cell), said, fitted)
+    return Explained(cause, gain, fit.shift, fit.slope, noise, *rest)
 
 
 def _noise(rows: LogisticRows, base: float, least: float) -> tuple[float, float]:
