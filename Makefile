@@ -69,6 +69,9 @@ validate: $(VENV)/.with-plot,stonesoup ## the published tables of size, power an
 	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
 	$(VENV)/bin/python tools/validate_verdict.py > docs/validation/verdict.md.part
 	mv docs/validation/verdict.md.part docs/validation/verdict.md
+	$(VENV)/bin/python -m pip install --quiet scikit-learn sliceline
+	$(VENV)/bin/python tools/validate_slices.py > docs/validation/slices.md.part
+	mv docs/validation/slices.md.part docs/validation/slices.md
 	$(VENV)/bin/python tools/tracking_tables.py
 	$(VENV)/bin/python tools/validate_monitoring.py
 

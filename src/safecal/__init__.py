@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
+    from .slices.conditions import Condition
+    from .slices.front_door import find_slices
+    from .slices.reach import Reach
+    from .slices.results import Slice, Slices
 
     __version__: str
 
@@ -55,6 +59,7 @@ _HOMES = {
     "ClassShift": "inference.shifts",
     "ClassShifts": "inference.shifts",
     "Comparison": "judge.comparison",
+    "Condition": "slices.conditions",
     "Consistency": "judge.consistency",
     "Cox": "inference.cox",
     "Diagnosis": "judge.diagnosis",
@@ -69,12 +74,15 @@ _HOMES = {
     "Place": "judge.places",
     "Predictions": "families.predictions",
     "Range": "inference.local",
+    "Reach": "slices.reach",
     "Reliability": "judge.reliability",
     "RowsNeeded": "judge.planning",
     "SafeTemperature": "maps.temperature",
     "SafecalError": "errors",
     "Scored": "_sums.scored",
     "SideBySide": "judge.comparison",
+    "Slice": "slices.results",
+    "Slices": "slices.results",
     "Summary": "_sums.summary",
     "Table": "_sums.table",
     "Tally": "_sums.tally",
@@ -94,6 +102,7 @@ _HOMES = {
     "ece": "metrics",
     "esce": "metrics",
     "evaluate": "judge.front_door",
+    "find_slices": "slices.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
     "implied_temperature": "inference.bounds",
@@ -113,6 +122,7 @@ __all__ = [
     "ClassShift",
     "ClassShifts",
     "Comparison",
+    "Condition",
     "Consistency",
     "Cox",
     "Diagnosis",
@@ -127,12 +137,15 @@ __all__ = [
     "Place",
     "Predictions",
     "Range",
+    "Reach",
     "Reliability",
     "RowsNeeded",
     "SafeTemperature",
     "SafecalError",
     "Scored",
     "SideBySide",
+    "Slice",
+    "Slices",
     "Summary",
     "Table",
     "Tally",
@@ -152,6 +165,7 @@ __all__ = [
     "ece",
     "esce",
     "evaluate",
+    "find_slices",
     "gaussian",
     "gaussian_mixture",
     "implied_temperature",

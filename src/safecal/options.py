@@ -1,6 +1,6 @@
 """What the doors take by name, written once, so that an editor knows it at each of them; and what a verdict allows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, final, get_args
 
@@ -35,7 +35,9 @@ class EvaluateOptions(LimitOptions, total=False):
     by: ArrayLike | None
     cluster: ArrayLike | None
     sample_weight: ArrayLike | None
+    features: Any
     rng: np.random.Generator | int | None
+    progress: Callable[[float], None] | None
 
 
 RULES = get_args(Rule)

@@ -14,6 +14,7 @@ import pytest
 import safecal
 from safecal import _types
 from safecal.compat.huggingface.classifier import ClassifierRun, RunOptions, run_classifier
+from safecal.compat.sklearn import evaluate_cv_results, evaluate_estimator, neg_nll_if_safe
 from safecal.compat.stonesoup import monte_carlo
 from safecal.engines.batches import evaluate_batches
 from safecal.engines.frames import evaluate_frame
@@ -147,6 +148,12 @@ MISSPELLED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "run_classifier": (lambda **o: run_classifier("model", "data", **o), "batchsize", "batch_size"),
     "table2": (lambda **o: table2("roberta", **o), "batchsize", "batch_size"),
     "Simulation.evaluate": (simulate(100).evaluate, "bin", "bins"),
+    "evaluate_estimator": (lambda **o: evaluate_estimator(None, Y, Y, **o), "treshold", "threshold"),
+    "evaluate_cv_results": (lambda **o: evaluate_cv_results({}, Y, Y, **o), "clusters", "cluster"),
+    "ClassScorer.with_limits": (neg_nll_if_safe.with_limits, "treshold", "threshold"),
+    "ReliabilityDisplay.from_cv_results": (
+        lambda **o: ReliabilityDisplay.from_cv_results({}, Y, Y, **o), "stratgy", "strategy",
+    ),
     "monte_carlo": (lambda **o: monte_carlo([], **o), "treshold", "threshold"),
     "ReliabilityDisplay.from_predictions": (
         lambda **o: ReliabilityDisplay.from_predictions(Y, P, **o), "stratgy", "strategy",

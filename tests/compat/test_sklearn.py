@@ -266,6 +266,8 @@ def test_cross_validations_share_axes(rng: np.random.Generator) -> None:
         assert drawn.figure_ is figure
         whole = plot.ReliabilityDisplay.from_evaluation(evaluate_cv_results(results, X, y, bins=5))
         np.testing.assert_array_equal(drawn.observed, whole.observed)
+    groups = plot.GroupsDisplay.from_cv_results(results, X, y, by=np.arange(600) % 2, name="bold")
+    assert set(groups.labels) == {"0", "1"}
     said = [text.get_text() for text in ax.get_legend().get_texts()]
     assert [sum(text.startswith(name) for text in said) for name in ("plain", "bold")] == [1, 1]
 

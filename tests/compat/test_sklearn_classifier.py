@@ -97,6 +97,8 @@ def test_a_frozen_classifier_and_one_that_was_fitted_are_left_as_they_are(rng: n
     frozen = SafeCalibratedClassifier(FrozenEstimator(naive), method="temperature").fit(X[400:], y[400:])
     prefit = SafeCalibratedClassifier(naive, method="temperature", cv="prefit").fit(X[400:], y[400:])
     by_hand = safecal.recalibrate(y[400:] == "yes", naive.predict_proba(X[400:])[:, 1], method="temperature")
+    weighted = clone(frozen).fit(X[400:], y[400:], sample_weight=np.full(400, 2.0))  # nobody warns of them
+    np.testing.assert_allclose(weighted.predict_proba(X), frozen.predict_proba(X), rtol=0.02)
     for model in (frozen, prefit):
         np.testing.assert_array_equal(naive.theta_, theta)
         found = model.predict_proba(X)[:, 1]
@@ -106,6 +108,8 @@ def test_a_frozen_classifier_and_one_that_was_fitted_are_left_as_they_are(rng: n
     assert only.classes_.tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match="the estimator knows no class 'maybe'"):
         prefit.fit(X[:40], np.where(np.arange(40) == 7, "maybe", "yes"))
+    with pytest.raises(TypeError, match="`mood` is for the classifier, which is fitted already"):
+        frozen.fit(X, y, mood="good")
     with pytest.raises(NotFittedError):
         SafeCalibratedClassifier(GaussianNB(), cv="prefit").fit(X, y)
 
@@ -210,6 +214,8 @@ def test_few_rows_and_rare_classes(rng: np.random.Generator) -> None:
         model.fit(X, y)
     with pytest.raises(ValueError, match="at least two classes; got one class, 'no'"):
         model.fit(X[1:], y[1:])
+    with pytest.raises(ValueError, match="there must be at least one row"):
+        model.fit(X[:0], y[:0])
     X, y = twice(rng, 16)
     y[:8], y[8:] = "yes", "no"
     tiny = SafeCalibratedClassifier(LogisticRegression()).fit(X, y)

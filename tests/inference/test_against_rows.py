@@ -203,12 +203,11 @@ def test_equal_predictions_of_three_classes_miss_as_rarely_as_they_say(p: list[f
         tempered = special.softmax(np.log(p) / t)
         rates = n * (1.0 - tempered[0])
         most = int(min(n, rates + 7.0 * math.sqrt(rates) + 7.0))
-        missed = np.zeros(2)
-        for a, b in itertools.product(range(most + 1), repeat=2):
-            if a + b > most:
-                continue
-            chance = stats.multinomial.pmf([n - a - b, a, b], n, tempered)
-            if chance > 1e-7:
+        outcomes = [(a, b) for a, b in itertools.product(range(most + 1), repeat=2) if a + b <= most]
+        chances = stats.multinomial.pmf([[n - a - b, a, b] for a, b in outcomes], n, tempered)
+        missed = np.full(2, 1.0 - chances[chances > 1e-6].sum())  # the others count as missed
+        for (a, b), chance in zip(outcomes, chances, strict=True):
+            if chance > 1e-6:
                 if (a, b) not in laws:
                     y = np.repeat([0, 1, 2], [n - a - b, a, b])
                     law = Bounds(Tally.of(safecal.categorical(y, np.tile(p, (n, 1))))).law

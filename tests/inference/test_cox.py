@@ -157,7 +157,7 @@ def test_one_cluster_and_a_tally_from_a_document_have_no_interval() -> None:
     assert read.cox == result.cox
     alone = Cox.of(read.tally)
     assert alone is not None
-    assert alone.slope.method == "none: no sums by cluster and range are at hand"
+    assert alone.slope.method == "none: the sums by cluster and range are missing"
 
 
 @pytest.mark.proof
@@ -192,7 +192,7 @@ def test_intervals_of_clusters_hold_the_truth(
 def test_what_has_no_best_fit() -> None:
     right = _cox(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0, 0, 1, 1]))
     assert np.isnan(right.slope.value)
-    assert right.slope.method == "none: no shift and slope fit best"
+    assert right.slope.method == "none: no best shift and slope exist"
     same = _cox(np.full(50, 1.0), np.arange(50) % 3 > 0)
     assert np.isnan(same.slope.value)
     assert same.in_the_large.low < same.in_the_large.value < same.in_the_large.high

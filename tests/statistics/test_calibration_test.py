@@ -40,7 +40,7 @@ def _check(law: str, n: int, repeats: int) -> None:
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("law", LAWS)
 def test_size(law: str, n: int) -> None:
-    _check(law, n, 300)
+    _check(law, n, 200)
 
 
 @pytest.mark.parametrize(("vague", "sharp", "log_odds"), [(50, 54, 7.0), (200, 54, 7.0), (50, 20, 5.0), (50, 500, 7.0),

@@ -34,7 +34,7 @@ def _missed(law: str, temperature: float, n: int, repeats: int) -> dict[str, flo
 @pytest.mark.parametrize("temperature", [1.0, 1.5, 3.0])
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "p = .001"])
 def test_the_truth_is_rarely_above(law: str, temperature: float, n: int) -> None:
-    repeats = 150
+    repeats = 100
     missed = _missed(law, temperature, n, repeats)
     assert max(missed["rows"], missed["sums"]) <= ALPHA + error(ALPHA, repeats), missed
     # Four standard errors here: among 42 cases one lies beyond three (9.0 % for Beta(.3, .3) at 1.5 and n = 1000, which
@@ -73,6 +73,6 @@ def _alarms(law: str, groups: int, n: int, repeats: int) -> dict[str, float]:
 @pytest.mark.parametrize("n", [20, 200])
 @pytest.mark.parametrize("law", LAWS)
 def test_five_hundred_calibrated_groups_raise_no_more_alarms_than_one(law: str, n: int) -> None:
-    repeats = 80
+    repeats = 50
     alarms = _alarms(law, 500, n, repeats)
     assert max(alarms.values()) <= ALPHA + error(ALPHA, repeats), alarms

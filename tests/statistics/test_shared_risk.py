@@ -8,6 +8,7 @@ from scipy import special
 from safecal import SafeTemperature
 from safecal.monitor import Monitor
 
+pytestmark = [pytest.mark.proof, pytest.mark.no_cover]
 ALPHA = 0.05
 
 
@@ -24,7 +25,6 @@ def _alarms(monitors: tuple[Monitor, ...], rng: np.random.Generator, n: int = 30
     return found
 
 
-@pytest.mark.proof
 def test_shards_and_what_they_are_merged_into_keep_alpha() -> None:
     repeats = 400
     rng = np.random.default_rng(1)
@@ -42,7 +42,6 @@ def _over_confident_group(shared: bool, rng: np.random.Generator, groups: int = 
     return any(group.temperature < 2.0 for group in fitted.groups_.values())  # sharper than the truth
 
 
-@pytest.mark.proof
 def test_of_ten_groups_that_share_alpha_none_is_over_confident() -> None:
     repeats = 30
     rng = np.random.default_rng(2)

@@ -741,7 +741,7 @@ def test_a_temperature_at_the_end_is_an_arrow(name: str, value: float, marker: s
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("coin tosses", "every prediction is a toss or a certainty"),
+        ("coin tosses", "every prediction is a coin toss or a certainty"),
         ("an unnormalised density", "no log-partition function"),
     ],
 )
@@ -984,7 +984,7 @@ def test_states_before_and_after_are_drawn_by_their_spread() -> None:
     [
         ("always wrong", "always wrong", ["estimate inf", "estimate inf"]),
         ("always right", "always right", ["estimate 0", "estimate 0"]),
-        ("coin tosses", "coin tosses", ["There is no temperature:\nevery prediction is a toss or a certainty."]),
+        ("coin tosses", "coin tosses", ["There is no temperature:\nevery prediction is a coin toss or a certainty."]),
     ],
 )
 def test_temperatures_before_and_after_that_are_not_numbers(before: str, after: str, said: list[str]) -> None:

@@ -291,7 +291,7 @@ def test_predictions_that_are_certain_or_impossible() -> None:
 def test_a_model_that_says_nothing() -> None:
     text = visible(read("coin tosses"))
     assert "The model says almost nothing." in text
-    assert "every prediction is a toss or a certainty" in text
+    assert "every prediction is a coin toss or a certainty" in text
     assert "Train it again, or do not use it." in visible(read("useless"))
 
 

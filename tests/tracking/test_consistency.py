@@ -99,7 +99,7 @@ def test_missing_rows_are_lost_and_reported() -> None:
     assert found.lost == found.expected - keep.sum()
     assert 0.1 < found.share_lost < 0.3
     assert found.ecd < -0.3
-    assert f"{found.lost} of {found.expected} rows are missing, and nothing above speaks of them" in repr(found)
+    assert f"{found.lost} of {found.expected} rows are missing, and nothing above covers them" in repr(found)
     told = assess_consistency(
         safecal.gaussian(x[keep], 0 * x[keep], std=1.0), run=RUN[keep], step=STEP[keep], expected=RUNS * STEPS
     )

@@ -154,10 +154,10 @@ def test_what_one_model_called_impossible_is_infinite() -> None:
     assert (found.n_impossible_a, found.n_impossible_b) == (1, 0)
     assert (found.ecd.interval.low, found.nll.interval.value, found.nll.p_value) == (math.inf, math.inf, 0.0)
     assert math.isfinite(found.brier.interval.value)
-    assert found.verdict.startswith("a called impossible what happened in 1 row. b has lower NLL")
+    assert found.verdict.startswith("In 1 row something happened that a had called impossible. b has lower NLL")
     back = compare(safecal.bernoulli(y, good), safecal.bernoulli(y, bad))
     assert back.ecd.interval.high == -math.inf
-    assert back.verdict.startswith("b called impossible")
+    assert back.verdict.startswith("In 1 row something happened that b had called impossible")
     for result in (found, back):
         assert Comparison.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False))) == result
         assert "nan" not in repr(result).lower()
@@ -171,7 +171,7 @@ def test_what_both_called_impossible_stands_apart() -> None:
     assert (both.n_impossible_a, both.n_impossible_b) == (1, 1)
     assert both.ecd.a == both.ecd.b == math.inf
     assert both.ecd.interval.value == pytest.approx(compare(LOUD, HONEST).ecd.interval.value)
-    assert "a and b called impossible what happened in 1 and 1 rows" in both.verdict
+    assert "In 1 and 1 rows something happened that a and b had called impossible" in both.verdict
     none = compare(safecal.bernoulli([1], [0.0]), safecal.bernoulli([1], [0.0]))
     assert (none.nll.interval.value, none.nll.interval.low, none.nll.p_value) == (0.0, -math.inf, 1.0)
 
@@ -218,12 +218,12 @@ def test_rows_without_a_surprise_cannot_tell() -> None:
     assert found.nll.p_value > 0.5
     assert not found.nll.can_tell
     assert found.verdict.endswith(
-        "These rows cannot tell the NLL of a from that of b: what differs between them is rare and large, and too "
-        "little of it has happened."
+        "These rows cannot tell the NLL of a from that of b: the models differ in rare, large surprises, and "
+        "too few of these have happened."
     )
     # Whatever happens, the excess of 0.999 is above that of 0.99: no chance is in that.
     assert found.ecd.interval.low == pytest.approx(found.ecd.interval.value)
-    assert found.ecd.interval.method == "the same side whatever happens"
+    assert found.ecd.interval.method == "the same sign whatever happens"
     assert found.ecd.p_value == 0.0
 
 

@@ -120,8 +120,8 @@ def test_the_cause_stands_in_the_reason_and_the_remedy_in_the_text() -> None:
     assert "times too large" not in verdict.reason
     assert "LogisticRegression" in verdict.diagnosis.remedy
     said = " ".join(repr(result).split())
-    assert "What to do: A temperature does not mend a shift." in said
-    assert "What to do: A temperature does not mend a shift." in result._repr_html_()
+    assert "What to do: A temperature does not correct a shift." in said
+    assert "What to do: A temperature does not correct a shift." in result._repr_html_()
 
 
 def test_a_shift_is_not_called_a_temperature_in_the_report(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import safecal
 from safecal import Interval
-from safecal.inference.results import direction
 from safecal.judge.display import number, table_text
+from safecal.judge.reasons import direction
 
 SCRIPT = "<script>alert(1)</script>"
 

@@ -150,7 +150,7 @@ def test_a_column_with_a_name_names_the_table() -> None:
 
 
 def test_an_evaluation_holds_no_raw_data() -> None:
-    results = {"drawn", "tested", "_found", "interval", "temperature", "mistakes", "local", "verdict"}
+    results = {"drawn", "tested", "_found", "interval", "temperature", "mistakes", "local", "verdict", "slices"}
     assert set(Evaluation.__slots__) == {"tally", "limits"} | results
     sums = {"summary", "bins", "groups", "group_nodes", "clusters", "pairs", "cell_pairs", "spectrum", "spread"}
     sums |= {"ordered", "top", "axes", "class_sums"}

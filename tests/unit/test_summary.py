@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import safecal
 from safecal import Summary
+from safecal.errors import RangeError
 
 
 def test_the_empty_summary_has_no_means() -> None:
@@ -59,3 +61,17 @@ def test_the_text_shows_the_values() -> None:
     assert repr(safecal.gaussian([1.0, -2.0], [0.0, 0.0], std=1.0).summary()) == (
         "Summary(n=2, ecd=+0.75, nll=2.16894)"
     )
+
+
+def test_sums_beyond_every_float_are_refused_and_never_infinite() -> None:
+    far = safecal.bernoulli([0] * 10 + [1], logits=[1.7e308] * 10 + [0.3])
+    for look in (far.summary, far.table, far.tally, far.evaluate, lambda: far.ecd):
+        with pytest.raises(RangeError, match="more than a float holds"):
+            look()
+    one = far.take(np.array([0]))
+    assert one.ecd == 1.7e308
+    with pytest.raises(RangeError, match="more than a float holds"):
+        one.summary() + one.summary()
+    states = safecal.gaussian([1.3e154] * 10, [0.0] * 10, std=[1.0] * 10)
+    with pytest.raises(RangeError, match="more than a float holds"):
+        states.evaluate()

@@ -140,8 +140,6 @@ static void finish(const BinaryRows *rows, BinaryWork *work, int32_t key)
 
 static int64_t add_all(const BinaryRows *rows, BinaryWork *work)
 {
-    if (rows->spectrum)
-        safecal_begin_spectrum(work);
     for (Py_ssize_t at = 0; at < rows->n; at += CHUNK) {
         Py_ssize_t n = rows->n - at < CHUNK ? rows->n - at : CHUNK;
         if (!safecal_to_odds(rows, work, at, n))

@@ -20,9 +20,9 @@
 #define MOST_KEYS 256
 #define SCORES 7
 
-#define CELLS 450 /* of the log-odds, as in `cells.py`; each has four kinds of rows, by wrong and by positive */
+#define CELLS 450 /* of the log-odds, as in `spectrum.py`; each has four kinds of rows, by wrong and by positive */
 #define MOMENTS 4 /* of a kind: n and the sums of d, d^2, d^3 */
-#define AT_NODES 20 /* sums of a key: at five nodes, R and three derivatives, as in `nodes.py` */
+#define AT_NODES 20 /* sums of a key: at five nodes, R and three derivatives, as in `spectrum.py` */
 #define KINDS (4 * CELLS)
 
 typedef struct {
@@ -53,7 +53,6 @@ typedef struct {
     int32_t many[MOST_KEYS];
     double *queue, *queued_L, *queued_weight; /* (keys, RUN) */
     double *spectrum;    /* (KINDS + 1, MOMENTS) of the latest rows; certain ones are in no cell, and come last */
-    double centre[CELLS + 1];
     int32_t in_spectrum; /* how many the latest rows are */
 } BinaryWork;
 
@@ -68,8 +67,7 @@ void safecal_log_odds(const double *marked, Py_ssize_t n, double *L);
 void safecal_add_run(const BinaryRows *rows, BinaryWork *work, double *m, double *L, double *weight, int32_t n,
                      int32_t key);
 
-/* The spectrum: begin, add marked rows, and put the sums of the latest rows into the result. */
-void safecal_begin_spectrum(BinaryWork *work);
+/* The spectrum: add marked rows, and put the sums of the latest rows into the result. */
 void safecal_add_spectrum(const BinaryRows *rows, BinaryWork *work, const double *marked, const double *L, int32_t n);
 void safecal_keep_spectrum(const BinaryRows *rows, BinaryWork *work);
 

@@ -1,4 +1,4 @@
-/* R(beta) = log(1 + sum of exp(beta d) over the other classes) and its derivatives, as in `nodes.py`: at each node the
+/* R(beta) = log(1 + sum of exp(beta d) over the other classes) and its derivatives, as in `spectrum.py`: at each node the
    sum of the weights w and of w d, then central moments. The weights of a node are the squares of those before.
 
    The tiles hold `d = log p - log p of the top class` and `q = exp(d / 4)`. */

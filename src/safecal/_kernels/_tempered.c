@@ -1,4 +1,4 @@
-/* Two-outcome rows at the nodes of `nodes.py`, where R(beta) = log(1 + exp(-beta L)): with q the tempered probability of
+/* Two-outcome rows at the nodes of `spectrum.py`, where R(beta) = log(1 + exp(-beta L)): with q the tempered probability of
    the less likely outcome its derivatives are -L q, L^2 q (1 - q) and -L^3 q (1 - q) (1 - 2q). R is -log(1 - q), whose
    sum is taken of products. */
 

@@ -12,7 +12,7 @@ import numpy as np
 from .. import documents
 from .._steady import steadied
 from .._types import FloatArray
-from ..errors import MergeError
+from ..errors import MergeError, RangeError
 
 __all__ = [
     "COLUMN",
@@ -92,6 +92,14 @@ class Summary:
     sum_confidence: float | None = None
     sum_correct: float | None = None
     sum_brier: float | None = None
+
+    def __post_init__(self) -> None:
+        # Squares and cubes may be infinite, and are looked at as that; a mean must not be, unless it is impossible.
+        if math.isinf(self.sum_excess) or (self.sum_entropy is not None and math.isinf(self.sum_entropy)):
+            raise RangeError(
+                "the surprise of these rows adds up to more than a float holds: some log-odds, errors or weights are "
+                "beyond all measure.\n\nHint: look at the largest of them; logits beyond 1e200 are no predictions."
+            )
 
     def __add__(self, other: Summary) -> Summary:
         if not isinstance(other, Summary):

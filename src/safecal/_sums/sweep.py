@@ -239,7 +239,8 @@ def _scored_block(
         clusters = clustering.summed(scored, w, None if near is None else near(), rows, place)
     ordered = None
     if order is not None:
-        found, index = np.unique(order, return_inverse=True)
+        occurs = np.bincount(order) > 0  # cells are few, so that this is faster than to sort them
+        found, index = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[order]
         on = "confidence" if predictions.discrete else "spread"
         ordered = Ordered(on, found, summed(scored, w, index, len(found)))
     top = None

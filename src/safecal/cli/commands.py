@@ -23,7 +23,7 @@ from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
 from .outputs import check_outputs, command_line, write_plot
 from .table import TableFile
-from .terminal import say_verdict
+from .terminal import say_verdict, searching
 from .values import limit_options
 
 __all__ = ["GATE", "run_compare", "run_demo", "run_evaluate", "run_plan"]
@@ -47,6 +47,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         strategy=options.strategy,
         max_rows=options.max_rows,
         once=table.source.once,
+        progress=None if not table.columns.features else searching(),
         **limit_options(options),
     )
     baseline = None if before is None else Baseline.of(found, before)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
-from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, output, place, whole
+from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, names, output, place, whole
 
 __all__ = ["build_parser"]
 
@@ -31,6 +31,7 @@ _EVALUATE = """examples:
   safecal evaluate cells.csv --y Class --prob .pred_poor --prob .pred_good
   safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
+  safecal evaluate patients.parquet --y died --prob p --features age,site,device
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
 A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
@@ -113,6 +114,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     )
     _columns(parser)
     _rows(parser)
+    _features(parser)
     _limits(parser)
     _bins(parser)
     _size(parser)
@@ -284,6 +286,15 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="format of the file, where its name does not show it")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
+
+
+def _features(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument_group("slices").add_argument(
+        "--features",
+        type=names,
+        metavar="COL,COL",
+        help="for whom? look for slices by these columns, or by `all` of them",
+    )
 
 
 def _limits(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack, final
 
 from .._checks.message import show
@@ -19,6 +20,7 @@ class ColumnOptions(TypedDict, total=False):
     """What a command may say of columns beside outcomes and predictions: the fields of `Columns`."""
 
     by: tuple[str, ...]
+    features: tuple[str, ...]
     cluster: str | None
     sample_weight: str | None
     pos_label: Any
@@ -65,6 +67,7 @@ class TableFile:
             logits=logits,
             outcome=outcome,
             by=tuple(getattr(options, "by", None) or ()),
+            features=tuple(getattr(options, "features", None) or ()),
             cluster=options.cluster,
             sample_weight=options.sample_weight,
             pos_label=options.pos_label,
@@ -116,6 +119,10 @@ def chosen_columns(
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
     found = Columns(happened, values, form, **more)
+    if found.features == ("all",) and "all" not in source.columns:
+        used = replace(found, features=()).names
+        rest = tuple(name for name in source.columns if name not in used and name not in source.twice)
+        found = replace(found, features=rest)
     missing = next((name for name in found.names if name not in source.columns), None)
     if missing is not None:
         hint = near_names(missing, source.columns, 20)

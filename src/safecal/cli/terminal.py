@@ -16,7 +16,7 @@ from typing import Any, TextIO, final
 
 from ..visible import visible
 
-__all__ = ["INTERRUPTED", "Guarded", "Progress", "draw", "guarded", "open_closed", "say_verdict"]
+__all__ = ["INTERRUPTED", "Guarded", "Progress", "draw", "guarded", "open_closed", "say_verdict", "searching"]
 
 
 @final
@@ -192,6 +192,18 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._shown:
             draw("\r\x1b[K")
+
+
+def searching() -> Callable[[float], None]:
+    """Return what shows how far a search for slices is: on a terminal only, and only after a second."""
+    began = time.monotonic()
+
+    def show_share(share: float) -> None:
+        if sys.stderr.isatty() and time.monotonic() - began > 1.0:
+            bar = f"[{'#' * int(30 * share):<30}] {share:.0%} of the search for slices"
+            draw(f"\r{bar}\x1b[K" if share < 1.0 else "\r\x1b[K")
+
+    return show_share
 
 
 def _duration(seconds: float) -> str:

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LIMITS",
+    "MOST_BINS",
     "RULES",
     "RULE_ABOUT",
-    "MOST_BINS",
     "above",
     "between",
     "limit_options",
     "name",
+    "names",
     "output",
     "place",
     "some_text",
@@ -100,6 +101,14 @@ def store(text: str) -> str:
     if "://" in text and not text.startswith(("postgresql://", "postgres://")):
         raise argparse.ArgumentTypeError("must be a file, or begin with postgresql://")
     return output(text)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Read names that are separated by commas."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found) or len(set(found)) < len(found):
+        raise _refused("names that differ, separated by commas", text)
+    return found
 
 
 def output(text: str) -> str:

@@ -27,6 +27,7 @@ from ..errors import OptionError, ShapeError
 from ..families.categorical import NAMED, Categorical
 from ..families.predictions import Predictions
 from ..inputs.reader import Batch, join_batches
+from ..inputs.values import from_text
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
@@ -49,6 +50,7 @@ def evaluate_batches(
     strategy: Strategy = "uniform",
     max_rows: int = MAX_ROWS,
     once: bool = False,
+    progress: Callable[[float], None] | None = None,
     **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate rows that come in batches.
@@ -68,6 +70,8 @@ def evaluate_batches(
         Rows that are held in memory.
     once : bool, default False
         Whether the batches can be read only once.
+    progress : callable, optional
+        Is called with the share of the search for slices that is done, where batches have features.
     **limits
         ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
@@ -104,8 +108,13 @@ def evaluate_batches(
             by=whole.by,
             cluster=whole.cluster,
             sample_weight=whole.sample_weight,
+            features=None if whole.features is None else {k: from_text(x) for k, x in whole.features.items()},
+            progress=progress,
             **limits,
         )
+    if held[0].features is not None:
+        rule = f"needs all rows in memory; there are more than {max_rows}"
+        raise fail(OptionError, "features", rule, hint="raise `max_rows`, or draw some of the rows.")
     whole_stream = chain(held, [rest], stream)
     if bins is not None and strategy == "quantile" and not isinstance(bins, Bins):
         if once:

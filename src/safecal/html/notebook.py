@@ -20,7 +20,7 @@ from .markup import Markup, element, join, sentence, shortened, together, with_c
 from .numbers import grouped
 from .reliability import has_reliability, reliability_diagram
 
-__all__ = ["evaluation_html", "recalibration_html", "verdict_html"]
+__all__ = ["evaluation_html", "framed", "recalibration_html", "verdict_html"]
 
 _PLACES = 5  # that are listed
 _GROUPS = 12  # in a picture
@@ -74,8 +74,12 @@ def _output(verdict: Verdict, *parts: Markup | None) -> str:
         element("p", element("strong", verdict.decision), element("br"), with_code(sentence(verdict.reason))),
         class_="verdict",
     )
-    tone = element("div", head, *parts, class_=verdict.decision.lower())
-    return element("div", element("style", Markup(_style())), tone, class_="safecal")
+    return framed(element("div", head, *parts, class_=verdict.decision.lower()))
+
+
+def framed(*parts: Markup | None) -> str:
+    """Return what a notebook shows, with its style."""
+    return element("div", element("style", Markup(_style())), *parts, class_="safecal")
 
 
 @cache

@@ -81,7 +81,7 @@ class Bounds:
         if self.law is None:
             return Interval(math.nan, math.nan, math.nan, level, "none: no log-partition function")
         if math.isnan(self.law.beta):
-            return Interval(math.nan, math.nan, math.nan, level, "none: every prediction is a toss or a certainty")
+            return Interval(math.nan, math.nan, math.nan, level, "none: every prediction is a coin toss or a certainty")
         alpha = 0.5 * (1.0 - level)
         low, high = (inverse(self._beta(alpha, side)) for side in (+1, -1))
         return Interval(inverse(self.law.beta), low, high, level, self.law.method)

@@ -232,7 +232,11 @@ def _from_rows(
         elif predictions.chi_square and weight is None:
             found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
         if found is not None:
-            listed = "the sum has few values, and all are listed" if discrete else "a sum of Gaussians is a chi-square"
+            listed = (
+                "the sum can take few values, and all of them are listed"
+                if discrete
+                else "a sum of Gaussians is a chi-square"
+            )
             return found, "exact", why if method == "exact" else listed
         if method == "exact":
             hint = '`method="auto"` chooses among the others.'
@@ -252,8 +256,12 @@ def _from_rows(
             found = (1.0, float(np.exp(-rates.sum()))) if observed == 0.0 else (0.0, 1.0)
         if found is None:
             found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
-            return found, "pearson3", "at the edge of the support there is no saddlepoint"
-        reason = f"{count_text(expected)} surprises are expected" if rates is not None else "the law is smooth"
+            return found, "pearson3", "the sum is the smallest or the largest possible one"
+        reason = (
+            f"the model announces {count_text(expected)} mistakes, enough for a smooth law"
+            if rates is not None
+            else "the law is smooth"
+        )
         return found, "saddlepoint", why if method == "saddlepoint" else reason
     if rates is None:
         raise fail(OptionError, "method", 'cannot be "montecarlo" for these predictions', hint="leave `method` out.")
@@ -261,7 +269,7 @@ def _from_rows(
     slack = 1e-9 * max(1.0, abs(observed))
     upper = (1 + int((drawn >= observed - slack).sum())) / (DRAWS + 1)
     lower = (1 + int((drawn <= observed + slack).sum())) / (DRAWS + 1)
-    reason = f"only {count_text(expected)} surprises are expected: the law is a lattice"
+    reason = f"the model announces {count_text(expected)} mistakes, too few for a smooth law"
     return (upper, lower), "montecarlo", why if method == "montecarlo" else reason
 
 
@@ -287,5 +295,5 @@ def _tails(tally: Tally, law: Law | None) -> tuple[Tails | None, str, str]:
     if isinstance(law, NodesLaw) and not tally.weighted and math.isfinite(law.beta):
         return law.tails(1.0), "saddlepoint", "from the log-partition at five temperatures"
     if isinstance(law, NodesLaw) and not tally.weighted and law.unsurprised:
-        return law.tails(1.0), "exact", "every outcome was a likeliest one"
-    return None, "pearson3", "weights leave the sums alone" if tally.weighted else "from sums alone"
+        return law.tails(1.0), "exact", "every outcome was the likeliest one"
+    return None, "pearson3", "with weights, only the sums are known" if tally.weighted else "from sums alone"

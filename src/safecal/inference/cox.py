@@ -34,7 +34,7 @@ _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
 _FARTHEST = 1e4  # log-odds
 _EXACT = 1e-10  # what the last step of Newton's method may gain: the next would gain its square
 _ROUNDING = 1e-13  # of the information on a slope: what is left of it where all predictions are alike
-_NONE = "none: no shift and slope fit best"
+_NONE = "none: no best shift and slope exist"
 _LONG = 1e-4  # of what is fitted: a last step that is longer
 
 
@@ -308,7 +308,7 @@ class LogisticRows(NamedTuple):
         if not fit.exists:
             return Interval(math.nan, -math.inf, math.inf, level, _NONE)
         if dependent is None:
-            return Interval(value, -math.inf, math.inf, level, "none: no sums by cluster and range are at hand")
+            return Interval(value, -math.inf, math.inf, level, "none: the sums by cluster and range are missing")
         kept = np.flatnonzero(free)
         along = np.zeros(2)
         a, b, c = self.at(fit.shift, fit.slope).information

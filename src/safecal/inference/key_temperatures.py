@@ -293,7 +293,7 @@ class _Some:
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the temperatures and their bounds."""
-        flat = ~(self._keys.variance > 0.0)  # every prediction is a toss or a certainty
+        flat = ~(self._keys.variance > 0.0)  # every prediction is a coin toss or a certainty
         with np.errstate(divide="ignore"):
             ends = [np.where(flat, np.nan, 1.0 / self._root(name, self._every)) for name in Hot._fields]
         return ends[0], ends[1], ends[2]

@@ -92,7 +92,7 @@ class Law(ABC):
 
     @property
     def beta(self) -> float:
-        """The beta that the data ask for: 0, infinite, or NaN where every prediction is a toss or a certainty."""
+        """The beta that the data ask for: 0, infinite, or NaN where every prediction is a coin toss or a certainty."""
         if self._beta is None:
             self._beta = self._estimate()
         return self._beta

@@ -53,12 +53,13 @@ class PointsLaw(Law):
         # In units of the largest weight, so that no power of a weight leaves the range of floats. Rows that no beta
         # lets surprise are as good as certain, unless they did.
         unit = float(points.w.max()) if len(points.w) else 1.0
-        far = points.L > _FARTHEST
-        clipped = bool((far & points.wrong).any())
-        near = points.wrong | ~far
-        if far.any():
-            points, together = points.take(near), None
-        points = points._replace(L=np.minimum(points.L, _FARTHEST), w=points.w / unit)
+        clipped = False
+        if len(points.L) and float(points.L.max()) > _FARTHEST:
+            clipped = bool((points.wrong & (points.L > _FARTHEST)).any())
+            points, together = points.take(points.wrong | (points.L <= _FARTHEST)), None
+            points = points._replace(L=np.minimum(points.L, _FARTHEST))
+        if unit != 1.0:
+            points = points._replace(w=points.w / unit)
         self.points = points
         self.weighted = not bool((points.w == 1.0).all())
         self._L, self._n = (points.L, points.n) if together is None or self.weighted else together
@@ -68,8 +69,9 @@ class PointsLaw(Law):
         self._kept: tuple[float, FloatArray] | None = None
         one = self.at(1.0)
         surprised = points.wrong & (points.L > 0.0)
-        nw = points.n * points.w
-        seen = float(nw[surprised] @ points.L[surprised]) if clipped else excess / unit + one.mean
+        seen = excess / unit + one.mean
+        if clipped:
+            seen = float((points.n * points.w)[surprised] @ points.L[surprised])
         super().__init__(max(seen, 1e-300) if surprised.any() else 0.0, mass / unit, one, unit)
 
     def at(self, beta: float) -> Tilt:
@@ -249,11 +251,11 @@ class PointsLaw(Law):
         """Return the tails at beta = 1, the method and why."""
         listed = listed_tails(self.points, self.seen)
         if listed is not None:
-            return Tails(*listed), "exact", "the sum has few values, and all are listed"
-        expected = f"{count_text(self.expected(1.0))} surprises are expected"
+            return Tails(*listed), "exact", "the sum can take few values, and all of them are listed"
+        announced = f"the model announces {count_text(self.expected(1.0))} mistakes"
         if self.few:
-            return self.tails(1.0), "convolution", f"{expected}: the law is a lattice"
-        return self.tails(1.0), "saddlepoint", expected
+            return self.tails(1.0), "convolution", f"{announced}: the sum moves in steps, and no smooth law fits"
+        return self.tails(1.0), "saddlepoint", f"{announced}, enough for a smooth law"
 
 
 def count_text(number: float) -> str:

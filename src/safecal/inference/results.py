@@ -3,14 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final, get_args
+from typing import Any, Self, final
 
 from .. import documents
-from .._types import Alternative, Direction, TestDirection
+from .._types import Alternative, TestDirection
 
-__all__ = ["SIDES", "Interval", "TestResult", "direction"]
-
-SIDES: tuple[Direction, ...] = get_args(Direction)
+__all__ = ["Interval", "TestResult"]
 
 
 @final
@@ -141,14 +139,3 @@ _TEST: dict[str, Any] = {
     "reason": documents.words,
     "n": documents.count(1),
 }
-
-
-def direction(ecd: Interval) -> Direction:
-    """Say in words what the interval of an ECD means."""
-    if math.isnan(ecd.value):
-        return SIDES[0]
-    if math.isinf(ecd.value):
-        return SIDES[1]
-    if ecd.low > 0.0:
-        return SIDES[2]
-    return SIDES[3] if ecd.high < 0.0 else SIDES[4]

@@ -64,6 +64,8 @@ class Columns:
         As in `evaluate`.
     drop_missing : bool
         Whether rows with missing values are left out, and counted, instead of refused.
+    features : tuple of str
+        The columns in which slices are looked for.
 
     Examples
     --------
@@ -83,11 +85,13 @@ class Columns:
     labels: tuple[Any, ...] | None = None
     clip: float | None = None
     drop_missing: bool = False
+    features: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column that is needed, each once."""
-        return tuple(dict.fromkeys((*self.measured, *self.by, *(() if self.cluster is None else (self.cluster,)))))
+        cluster = () if self.cluster is None else (self.cluster,)
+        return tuple(dict.fromkeys((*self.measured, *self.by, *cluster, *self.features)))
 
     @property
     def measured(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .columns import Columns
-from .values import Column, keys, labels, not_numbers, numbers
+from .values import Column, keys, known, labels, not_numbers, numbers
 
 __all__ = ["Batch", "Reader", "Rows", "alike", "join_batches", "prediction_values", "refuse_labels", "worded"]
 
@@ -37,6 +37,8 @@ class Batch:
         The columns to group by.
     cluster : ndarray of shape (n,) or None
         The cluster of each row.
+    features : mapping of names to ndarrays, or None
+        What is known of each row, beside predictions and outcomes.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Batch:
     sample_weight: AnyArray | None = None
     by: Mapping[str, AnyArray] | None = None
     cluster: AnyArray | None = None
+    features: Mapping[str, AnyArray] | None = None
 
 
 def join_batches(parts: list[Batch]) -> Batch:
@@ -78,11 +81,12 @@ def join_batches(parts: list[Batch]) -> Batch:
         found = [getattr(part, name) for part in parts]
         return None if found[0] is None else np.concatenate(found)
 
-    by = parts[0].by
-    if by is not None:
-        by = {name: np.concatenate([part.by[name] for part in parts if part.by is not None]) for name in by}
-    rows = type(parts[0].predictions).concatenate([part.predictions for part in parts])
-    return Batch(rows, column("sample_weight"), by, column("cluster"))
+    def columns(name: str) -> dict[str, AnyArray] | None:
+        found = [getattr(part, name) for part in parts]
+        return None if found[0] is None else {key: np.concatenate([one[key] for one in found]) for key in found[0]}
+
+    predictions = type(parts[0].predictions).concatenate([part.predictions for part in parts])
+    return Batch(predictions, column("sample_weight"), columns("by"), column("cluster"), columns("features"))
 
 
 Rows = Mapping[str, Any]  # name -> a column of some rows: of NumPy, Polars or PyArrow
@@ -182,7 +186,8 @@ class Reader:
         if w is not None and w.any():
             w = weights(w, predictions.n, predictions.outcome)
         by = {name: keys(rows[name], name).values[part] for name in columns.by} or None
-        return Batch(predictions, w, by, None if cluster is None else cluster.values[part])
+        features = {name: known(rows[name], name)[part] for name in columns.features} or None
+        return Batch(predictions, w, by, None if cluster is None else cluster.values[part], features)
 
     def finish(self) -> None:
         """Refuse a positive label that was met in no row of all."""

@@ -1,5 +1,6 @@
 """A column of a table as an array, with its missing values, whichever library it comes from."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from .._optional import pyarrow
 from .._types import AnyArray, BoolArray
 from ..errors import DtypeError, InputError, ShapeError
 
-__all__ = ["Column", "keys", "labels", "library", "not_numbers", "numbers"]
+__all__ = ["Column", "from_text", "keys", "known", "labels", "library", "not_numbers", "numbers"]
 
 
 _TRUTHS = {bool, np.bool_}
@@ -77,6 +78,53 @@ def keys(raw: Any, name: str) -> Column:
     objects = found.values.astype(object)
     objects[found.missing] = None
     return Column(objects, found.missing)
+
+
+def known(raw: Any, name: str) -> AnyArray:
+    """Return what is known of each row: numbers, truths, dates or text; objects with None where some are missing."""
+    kind = str(getattr(raw, "dtype", None) or getattr(raw, "type", ""))
+    if library(raw) == "polars" and kind.startswith("Date"):
+        import polars as pl
+
+        return np.asarray(raw.cast(pl.Datetime("us")).to_numpy())
+    if library(raw) == "pyarrow" and kind.startswith(("date", "timestamp")):
+        return np.asarray(raw.cast(pyarrow().timestamp("us")).to_numpy(zero_copy_only=False))
+    if library(raw) == "numpy" and raw.dtype.kind == "M":
+        return np.asarray(raw)
+    found = _OF[library(raw)](raw, name)
+    if found.values.ndim != 1:  # lists: no condition is made of them
+        return _objects([tuple(row) for row in found.values.tolist()])
+    if found.missing is None:
+        return found.values
+    objects = found.values.astype(object)
+    objects[found.missing] = None
+    return objects
+
+
+def from_text(values: AnyArray) -> AnyArray:
+    """Read a column of text as numbers, truths or dates, where every text is one; a CSV file holds text alone."""
+    if values.dtype.kind not in "OU":
+        return values
+    here = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
+    text = values[here]
+    if not text.size or not is_text(text):
+        return values
+    spelled = spelled_labels(text)
+    if spelled is None and all(_DATE.match(value) for value in dict.fromkeys(text.tolist())):
+        try:
+            spelled = text.astype("datetime64[us]")
+        except ValueError:
+            return values
+    if spelled is None:
+        return values
+    if here.all():
+        return spelled
+    if spelled.dtype.kind == "M":
+        return _scattered(spelled, ~here, np.datetime64("NaT"))
+    return _scattered(spelled.astype(object), ~here, None)
+
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?$")
 
 
 def _is_text_or_missing(value: Any) -> bool:

@@ -276,7 +276,9 @@ def _in_place(place: Place, before: Tally, level: float) -> Change | None:
 
 
 def _rows_of(place: Place, tally: Tally) -> FloatArray | None:
-    """Return the sums of a place."""
+    """Return the sums of a place; None of a slice, which an earlier evaluation need not have looked at."""
+    if place.type == "slice":
+        return None
     if place.type == "group":
         groups = tally.groups
         if groups is None:

@@ -339,7 +339,7 @@ class SideBySide:
 
 _SIDES = "safecal comparison: two evaluations"
 _NO_TEST = (
-    "No test is possible: evaluations hold no rows, and what makes a row hard for both cancels in rows alone. "
+    "No test is possible: evaluations hold no rows, and only rows can be compared one by one. "
     "Intervals that overlap do not say that there is no difference. Hint: compare the predictions, `compare(a, b)` "
     "of what `bernoulli`, `categorical`, `gaussian` or `density` returned."
 )
@@ -380,7 +380,7 @@ def _untold(found: Mapping[str, Difference | None]) -> str:
         return ""
     said = f" These rows cannot tell the {' and the '.join(names)} of a from that of b"
     if any(math.isfinite(at.low) for at in names.values()):
-        said += ": what differs between them is rare and large, and too little of it has happened"
+        said += ": the models differ in rare, large surprises, and too few of these have happened"
     return f"{said}."
 
 
@@ -395,4 +395,4 @@ def _impossible(c: Comparison) -> str:
     rows = f"{a} and {b} rows" if a and b else f"{a or b} {'row' if (a or b) == 1 else 'rows'}"
     who = "a and b" if a and b else "a" if a else "b"
     rest = "; the differences are those of the rows possible for both" if a and b else ""
-    return f"{who} called impossible what happened in {rows}{rest}. "
+    return f"In {rows} something happened that {who} had called impossible{rest}. "

@@ -34,7 +34,7 @@ from .verdict import Verdict
 __all__ = ["Consistency", "assess_consistency"]
 
 QUANTITIES = get_args(Quantity)
-_UNJUDGED = " are missing, and nothing above speaks of them"
+_UNJUDGED = " are missing, and nothing above covers them"
 
 
 @final

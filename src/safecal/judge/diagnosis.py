@@ -26,10 +26,11 @@ CAUSES = (
     "a few confident mistakes",
     "only in places",
     "only a group",
+    "only a slice",
     "rounding",
 )
 NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
-OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group")  # of which a temperature says nothing
+OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group", "only a slice")  # of which a temperature says nothing
 _RARE = 1e-3  # p-value of what is left, below which something else is wrong too
 _HALF = 0.3  # of what a simple fault explains: with more than this left, it is not the cause
 _FEW = 0.1  # of the labels: more wrong ones are not a few
@@ -93,7 +94,7 @@ def diagnose(
     """
     if tally.n_certain and (tally.summary.n_impossible or not where):
         return _rounding(tally)
-    alone = _only_a_group(where, others)
+    alone = _only_a_group(where, others) or _only_a_slice(where, tally)
     if alone is not None:
         return alone
     if tally.points is not None:
@@ -101,14 +102,30 @@ def diagnose(
     return _others(tally, temperature, where, worst_share)
 
 
+def _only_a_slice(where: Sequence[Place], tally: Tally) -> Diagnosis | None:
+    """Say so where a slice is over-confident, and nothing else is shown to be, and all other rows together are not."""
+    shown = [place for place in where if place.shown]
+    if not shown or shown[0].type != "slice" or len(shown) > 1:
+        return None
+    place, s = shown[0], tally.summary
+    excess = s.sum_excess - place.share * s.weight * place.ecd.value
+    spread = (1.0 - place.share) * s.sum_varentropy_weight2
+    if not spread > 0.0 or not excess <= _QUIET * math.sqrt(spread):
+        return None
+    return Diagnosis(
+        "only a slice",
+        f"where {place.label} it is over-confident, and all other rows together are not.",
+        "Correct it there alone, with rows of its own; a temperature for all rows would spoil the others.",
+    )
+
+
 def _rounding(tally: Tally) -> Diagnosis:
     rows, n = tally.n_certain, tally.n
     many = "1 decimal" if tally.decimals == 1 else f"{tally.decimals} decimals"
-    decimals = f"to {many} " if tally.decimals else ""
+    decimals = f" to {many}" if tally.decimals else ""
     return Diagnosis(
         "rounding",
-        f"{rows} of {n} rows give an outcome a probability of exactly 0, as numbers do that were rounded {decimals}on"
-        " the way.",
+        f"{rows} of {n} rows give an outcome a probability of exactly 0: probabilities seem to be rounded{decimals}.",
         "Pass logits, or probabilities with all their digits.",
     )
 
@@ -125,7 +142,7 @@ def _only_a_group(where: Sequence[Place], others: tuple[float, float] | None) ->
     return Diagnosis(
         "only a group",
         f"{many}, and all other groups together are not.",
-        "Correct it there alone, with rows of its own; a temperature for all rows would spoil the others.",
+        "Correct it only there, with rows from there; a temperature for all rows would spoil the other groups.",
     )
 
 
@@ -160,7 +177,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             return Diagnosis(
                 "shifted",
                 f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}.",
-                "A temperature does not mend that: fit a bias for each class and a temperature, on other rows"
+                "A temperature does not correct that: fit a bias for each class and a temperature, on other rows"
                 " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
             )
     shifted, axis = shift_gain(tally)
@@ -170,7 +187,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             "shifted",
             f"its estimates are off to one side: on axis {axis} the truth lies {tally.axes.shift[axis]:+.2g} stated"
             " standard deviations from them on average.",
-            "A larger covariance hides a bias and does not mend it: look for a wrong model, offset or unit on that"
+            "A larger covariance hides a bias and does not correct it: look for a wrong model, offset or unit on that"
             " axis.",
         )
     if tally.top is None and worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
@@ -231,14 +248,14 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     also = "" if both is None else f" There is a shift of {both.shift:+.2g} in log-odds beside it."
     if t > 1.0:
         much = how if math.isfinite(t) else "its confidence tells nothing"
-        remedy = "Fit `safecal.SafeTemperature` on rows that are not these."
+        remedy = "Fit `safecal.SafeTemperature` on other rows."
         if math.isinf(t):
-            remedy = "No temperature makes confidence useful that tells nothing: train it again."
+            remedy = "No temperature helps a model whose confidence tells nothing: train it again."
         return Diagnosis("too sharp", f"{much}.{also}", remedy)
     return Diagnosis(
         "too vague",
         f"{how}.{also}",
-        "It is safe to let it say more: `safecal.SafeTemperature` makes it as sharp as is safe.",
+        "`safecal.SafeTemperature`, fitted on other rows, makes it sharper, as far as that is safe.",
     )
 
 
@@ -253,7 +270,7 @@ def _shifted(tally: Tally, found: Explained) -> Diagnosis:
         "shifted",
         f"the event happens {often} than it says, {_percent(done)} where {_percent(said)} is predicted: a shift of"
         f" {found.shift:+.2g} in log-odds{slope}.",
-        "A temperature does not mend a shift. Fit shift and slope on rows that are not these, for example with"
+        "A temperature does not correct a shift. Fit shift and slope on other rows, for example with"
         " `sklearn.linear_model.LogisticRegression(C=np.inf).fit(log_odds[:, None], y_true)`.",
     )
 
@@ -261,9 +278,9 @@ def _shifted(tally: Tally, found: Explained) -> Diagnosis:
 def _mistakes(what: str) -> Diagnosis:
     return Diagnosis(
         "a few confident mistakes",
-        f"{what}, however sure the model is; the others are as it says.",
-        "Look at the most surprising rows: wrong labels, or rows of another kind? A temperature would make all others"
-        " vaguer.",
+        f"{what}, however sure the model is; all others agree with it.",
+        "Look at the most surprising rows: wrong labels, or rows of another kind? A temperature would make all"
+        " other predictions vaguer.",
     )
 
 
@@ -271,8 +288,8 @@ def _places(where: Sequence[Place]) -> Diagnosis:
     place = f": {where[0].brief}" if where else ""
     return Diagnosis(
         "only in places",
-        f"no temperature and no shift explains it; it errs in some ranges of its predictions{place}.",
-        "Train it with more rows from there, or correct these ranges apart"
+        f"neither a temperature nor a shift explains it: it is wrong in some ranges of its predictions{place}.",
+        "Train it with more rows from there, or correct these ranges by themselves"
         " (`sklearn.isotonic.IsotonicRegression` on other rows, if there are thousands).",
     )
 

@@ -12,9 +12,10 @@ from .._sums.table import Table
 from .._sums.table_views import SIDES
 from ..inference.cox import Cox
 from ..inference.mistakes import Mistakes
-from ..inference.results import Interval, TestResult, direction
+from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from ..visible import visible
+from .reasons import direction
 from .reliability import Reliability
 
 if TYPE_CHECKING:

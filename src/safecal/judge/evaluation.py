@@ -26,6 +26,7 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from ..options import LimitOptions, Limits
+from ..slices.results import Slices
 from .display import Metric, class_rows, cox_rows, evaluation_text, inference_rows, metric_rows
 from .groups import GroupVerdict, group_verdict
 from .readings import Readings
@@ -61,6 +62,8 @@ class Evaluation(Readings):
         ECD in ranges of the predictions.
     verdict : Verdict
         Is the model safe? Decision and reason, by the limits that were set.
+    slices : Slices or None
+        For whom it is over-confident, where features were given.
     drawn, tested : Reliability and TestResult, or None
         What sums do not tell of `reliability` and `test`, asked of the rows where they were at hand.
 
@@ -81,6 +84,7 @@ class Evaluation(Readings):
     mistakes: Mistakes | None
     local: Local
     verdict: Verdict
+    slices: Slices | None = None
     drawn: Reliability | None = None
     tested: TestResult | None = None
     _found: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -94,6 +98,7 @@ class Evaluation(Readings):
         *,
         rows: Predictions | None = None,
         sample_weight: ArrayLike | None = None,
+        slices: Slices | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Self:
         """Evaluate sums: the one way to an evaluation, whatever door the rows came in by.
@@ -109,6 +114,8 @@ class Evaluation(Readings):
             test of few rows of more than two classes. They are not kept.
         sample_weight : array-like of shape (n,), optional
             Their weights.
+        slices : Slices, optional
+            Slices that were found in the same rows, at the same level.
         rng : numpy.random.Generator or int, optional
             For what is drawn from the rows. By default the same rows give the same answer.
 
@@ -129,7 +136,7 @@ class Evaluation(Readings):
         bounds = Bounds(tally)
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         drawn, tested = None, None
-        if rows is not None and rows.discrete:
+        if rows is not None and rows.discrete and (tally.weighted or tally.points is None):  # else sums tell all
             untold = not tells_reliability(tally) and tally.bins is not None and tally.bins.bins is not None
             few = tally.clusters is None and tally.points is None and tally.n <= _FEW
             source = generator(rng) if untold or few else None
@@ -143,10 +150,12 @@ class Evaluation(Readings):
                 tested = None if tested == tally_test(tally, bounds.law) else tested
         mistakes = Mistakes.of(tally, limits.level)
         local = Local.of(tally, limits.level, limits.min_share)
-        verdict = judge(tally, ecd=interval, temperature=temperature, mistakes=mistakes, local=local, limits=limits)
+        verdict = judge(
+            tally, ecd=interval, temperature=temperature, mistakes=mistakes, local=local, limits=limits, slices=slices
+        )
         return cls(
             tally=tally, limits=limits, interval=interval, temperature=temperature, mistakes=mistakes, local=local,
-            verdict=verdict, drawn=drawn, tested=tested,
+            verdict=verdict, slices=slices, drawn=drawn, tested=tested,
         )  # fmt: skip
 
     @property
@@ -187,7 +196,9 @@ class Evaluation(Readings):
             mistakes = Mistakes.of(self.tally, new.level)
         if (new.level, new.min_share) != (self.limits.level, self.limits.min_share):
             local = Local.of(self.tally, new.level, new.min_share)
-        return judge(self.tally, ecd=ecd, temperature=temperature, mistakes=mistakes, local=local, limits=new)
+        return judge(
+            self.tally, ecd=ecd, temperature=temperature, mistakes=mistakes, local=local, limits=new, slices=self.slices
+        )
 
     @np.errstate(all="ignore")
     def group_verdict(self, key: Hashable) -> GroupVerdict:
@@ -226,7 +237,8 @@ class Evaluation(Readings):
 
     def __repr__(self) -> str:
         v = self.verdict
-        return evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
+        text = evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
+        return text if self.slices is None else f"{text}\n\n{self.slices!r}"
 
     def _repr_html_(self) -> str:
         from ..html.notebook import evaluation_html
@@ -302,6 +314,8 @@ class Evaluation(Readings):
         for name in _PARTS:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
+        if self.slices is not None:
+            content["slices"] = self.slices.to_dict()
         content["cox"] = None if self.cox is None else self.cox.to_dict()
         content["class_shifts"] = None if self.class_shifts is None else self.class_shifts.to_dict()
         return documents.document("evaluation", content)
@@ -321,7 +335,7 @@ class Evaluation(Readings):
         Evaluation
             Equal to the one that was written. The names of clusters are not written.
         """
-        found = documents.read("evaluation", document, _FIELDS, _DERIVED)
+        found = documents.read("evaluation", document, _FIELDS, {**_DERIVED, "slices": Slices.from_dict})
         derived = {name: found.pop(name) for name in _DERIVED if name in found}
         told = {name: found.pop(name) for name in ("reliability", "test", "cox")}
         tally: Tally = found["tally"]
@@ -345,6 +359,7 @@ class Evaluation(Readings):
             *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
             (v.n_impossible == self.summary.n_impossible, "must have the same `n_impossible` in its `verdict`"),
             (_same(self.interval.value, self.ecd), "must have the ECD of its sums in its `interval`"),
+            (self.slices is None or self.slices.n == self.n, "must have as many rows in its `slices`"),
             (self.interval.level == self.limits.level, "must have the `level` of its limits in its `interval`"),
             *((derived.get(name, mine) == mine, f"must have the `{name}` of its tally") for name, mine in own.items()),
         ))  # fmt: skip

@@ -1,5 +1,6 @@
 """The front door: from what a caller has to everything about it."""
 
+from collections.abc import Callable
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..families.classifier import classifier
 from ..families.labelled import Labelled
 from ..families.predictions import Predictions
 from ..options import LimitOptions, Limits
+from ..slices.front_door import find_slices
 from .evaluation import Evaluation
 
 __all__ = ["evaluate", "evaluate_predictions"]
@@ -38,6 +40,7 @@ def evaluate(
     by: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    features: Any = None,
     clip: float | None = None,
     threshold: float = 0.1,
     max_temperature: float = 1.5,
@@ -47,6 +50,7 @@ def evaluate(
     level: float = 0.95,
     rule: Rule = "everywhere",
     rng: np.random.Generator | int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
     """Evaluate a classifier: is it safe, every metric, the table of bins, groups.
 
@@ -83,6 +87,9 @@ def evaluate(
         clusters.
     sample_weight : array-like of shape (n,), optional
         Weight of each row in the means.
+    features : DataFrame, Table, relation, or mapping of names to columns, optional
+        What is known of each row. The slices for which the model is over-confident are looked for, as by `find_slices`,
+        and judged.
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``; off by default.
     threshold : float, default 0.1
@@ -101,7 +108,9 @@ def evaluate(
     rule : {"everywhere", "average"}, default "everywhere"
         ``"average"`` judges the ECD and the temperature of all rows together, and looks at no place.
     rng : numpy.random.Generator or int, optional
-        For tails that are drawn. By default the same data give the same answer.
+        For tails that are drawn, and for the halves of slices. By default the same data give the same answer.
+    progress : callable, optional
+        Is called with the share of the search for slices that is done.
 
     Returns
     -------
@@ -151,6 +160,9 @@ def evaluate(
             words = "belongs to one column; with `by_label` the positive outcome is 1"
             raise fail(OptionError, "pos_label", words, got=show(pos_label), hint="pass `y_true == pos_label`.")
         given = Labelled.of(y_true, y_prob, logits=logits, labels=labels, clip=clip)
+        if features is not None:
+            hint = "evaluate the column of one label, with `features`."
+            raise fail(OptionError, "features", "cannot be searched with `by_label`", hint=hint)
         predictions, (by, cluster, sample_weight) = given.predictions, given.beside(by, cluster, sample_weight)
     else:
         predictions = classifier(
@@ -164,7 +176,9 @@ def evaluate(
         by=by,
         cluster=cluster,
         sample_weight=sample_weight,
+        features=features,
         rng=rng,
+        progress=progress,
         threshold=threshold,
         max_temperature=max_temperature,
         max_ratio=max_ratio,
@@ -186,7 +200,9 @@ def evaluate_predictions(
     by: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    features: Any = None,
     rng: np.random.Generator | int | None = None,
+    progress: Callable[[float], None] | None = None,
     **limits: Unpack[LimitOptions],
 ) -> Evaluation:
     """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
@@ -194,4 +210,10 @@ def evaluate_predictions(
     same_labels(predictions.row_labels, sample_weight=sample_weight, by=by, cluster=cluster)
     plan = Plan.of(predictions, bins, bin_on, strategy)
     tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
-    return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, rng=rng)
+    slices = None
+    if features is not None:
+        slices = find_slices(
+            predictions, features, cluster=cluster, sample_weight=sample_weight, level=checked.level, rng=rng,
+            progress=progress,
+        )  # fmt: skip
+    return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, slices=slices, rng=rng)

@@ -185,7 +185,7 @@ def _difference(
     )
     if math.isinf(mean_a) != math.isinf(mean_b):
         sign = math.inf if math.isinf(mean_a) else -math.inf
-        method = f"none: {'a' if sign > 0 else 'b'} called impossible what happened"
+        method = f"none: something happened that {'a' if sign > 0 else 'b'} had called impossible"
         return Difference(mean_a, mean_b, Interval(sign, sign, sign, level, method), sign, 0.0)
     kept = (w > 0.0) & ~bad_a & ~bad_b
     if not kept.all():
@@ -201,7 +201,7 @@ def _difference(
         parts = np.bincount(codes, weights=parts)[np.bincount(codes) > 0].astype(np.float64)
     found = Spread.of(parts, float(np.abs(share * d).max()))
     if found is None:
-        nothing = Interval(value, -math.inf, math.inf, level, "none: one alone has no spread")
+        nothing = Interval(value, -math.inf, math.inf, level, "none: a single row or cluster has no spread")
         return Difference(mean_a, mean_b, nothing, 0.0, 1.0)
     equal = None if law is None else _equal_models(value, level, law, share, d, codes)
     if found.error == 0.0 and value != 0.0:  # no spread to measure with: all that is left is the law
@@ -240,7 +240,7 @@ def _cannot_tell(value: float, level: float, share: FloatArray, law: Law | None)
     if law is None or law.certain.any():
         return Interval(value, -math.inf, math.inf, level, method), 1.0
     low, high = (float(np.dot(share, end)) for end in (law.least, law.most))
-    return Interval(value, low, high, level, "the same side whatever happens"), 0.0
+    return Interval(value, low, high, level, "the same sign whatever happens"), 0.0
 
 
 def _apart(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -12,6 +12,7 @@ from .._types import BoolArray, FloatArray, IndexArray
 from ..inference.local import Local, Range
 from ..inference.results import Interval
 from ..options import Limits
+from ..slices.results import Slices
 from ..visible import visible
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "in_percent",
     "in_sentence",
     "range_places",
+    "slice_places",
     "worst_first",
 ]
 
@@ -34,8 +36,8 @@ class Place:
 
     Attributes
     ----------
-    type : {"range", "group"}
-        A range of the predictions, or a group that was named.
+    type : {"range", "group", "slice"}
+        A range of the predictions, a group that was named, or a slice that was found.
     name : str
         What it is called: ``"probability 0.83 to 0.88"``, ``"site north"``.
     shown : bool
@@ -58,7 +60,7 @@ class Place:
     on : {"probability", "confidence", "spread"}
         What ``predicted`` and the ends of a range are of.
     low, high : float
-        The ends of a range; NaN for groups.
+        The ends of a range; NaN for groups and slices.
     temperature : Interval or None
         The temperature there, where it is what is beyond its limit; its bounds and those of ECD hold together.
 
@@ -103,7 +105,7 @@ class Place:
     @property
     def brief(self) -> str:
         """The name in a few words, for a column of a table."""
-        if self.type == "group":
+        if self.type != "range":
             return self.label
         of_class = self.name.partition(", class ")[2].removesuffix(" predicted")
         return brief_range(self.on, of_class or None, self.low, self.high)
@@ -120,8 +122,9 @@ class Place:
             return f"in {self.label} its logits {'are' if self.shown else 'may be'} too large"
         if math.isnan(self.predicted):
             return f"in {self.label} outcomes lie farther out than it says"
-        if self.type == "group":
-            return f"in {self.label} it is surer than it should be"
+        if self.type != "range":
+            start = f"in {self.label}" if self.type == "group" else f"where {self.label}"
+            return f"{start} it is surer than it should be"
         said, cases = _said(self.on, self.low, self.high), in_percent(self.observed)
         if self.on == "probability":
             return f"where it {said}, it happens in {cases} of the cases"
@@ -171,7 +174,7 @@ class Place:
             (unknown["predicted"] == unknown["observed"], "must have both `predicted` and `observed`, or none"),
             (unknown["seen"] == unknown["announced"], "must have both `seen` and `announced`, or none"),
             (found.by != "mistakes" or not unknown["seen"], "must have the mistakes that it is `by`"),
-            (found.type == "group" or not (ends or found.low > found.high), "must have the ends of its range"),
+            (found.type != "range" or not (ends or found.low > found.high), "must have the ends of its range"),
         ))  # fmt: skip
         return found
 
@@ -179,7 +182,7 @@ class Place:
 _share = documents.between(0.0, 1.000001, missing=True)
 _some = documents.between(0.0, missing=True)
 _FIELDS: dict[str, Any] = {
-    "type": documents.choice("range", "group"),
+    "type": documents.choice("range", "group", "slice"),
     "name": documents.text,
     "shown": documents.flag,
     "by": documents.choice("ecd", "temperature", "mistakes"),
@@ -207,6 +210,24 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
         if not any(_meet(found, other) for other in kept):
             kept.append(found)
             places.append(_of_range(found, float(limit[k])))
+    return places
+
+
+def slice_places(slices: Slices, limits: Limits) -> list[Place]:
+    """Return slices that are over-confident beyond the limit, or suspected to be.
+
+    Their bounds were made at one level, and prove nothing at a higher one.
+    """
+    places = []
+    for s in slices if slices.direction == "over" else ():
+        limit = limits.local_threshold * s.dimensions
+        shown = s.firm > limit and limits.level <= slices.level
+        if shown or s.ecd.value > limit:
+            ecd = replace(s.ecd, low=s.firm) if shown else s.ecd
+            places.append(Place(
+                "slice", s.condition, shown, "ecd", limit, s.n, s.share, s.predicted, s.observed, ecd,
+                math.nan, math.nan, slices.on, math.nan, math.nan,
+            ))  # fmt: skip
     return places
 
 

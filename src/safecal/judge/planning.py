@@ -139,7 +139,7 @@ def rows_needed(
 def _average(tally: Tally, limits: Limits, lucky: float) -> int | None:
     """Return how many rows bring all upper bounds within their limits."""
     if _law(tally, 1.0, lucky) is None:
-        raise UnavailableError("an unnormalised density has no temperature: how many rows decide cannot be reckoned.")
+        raise UnavailableError("an unnormalised density has no temperature: how many rows decide cannot be computed.")
     low, high = math.log(0.1 / tally.n), math.log(_MOST / tally.n)
     if tally.n_certain or not _within(tally, math.exp(high), limits, lucky):
         return None

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final, get_args
 
 import numpy as np
 
@@ -19,13 +19,28 @@ from .diagnosis import Diagnosis
 from .places import Place
 from .reliability import Reliability
 
-__all__ = ["Average", "Late", "Words", "average_reason", "local_reason", "reading", "rounded", "rows_needed"]
+__all__ = [
+    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "direction", "local_reason", "reading", "rounded",
+    "rows_needed",
+]  # fmt: skip
 
 T = TypeVar("T")
 
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 _SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _NAMED = 3  # places that a reason names
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
+
+
+def direction(ecd: Interval) -> Direction:
+    """Say in words what the interval of an ECD means."""
+    if math.isnan(ecd.value):
+        return DIRECTIONS[0]
+    if math.isinf(ecd.value):
+        return DIRECTIONS[1]
+    if ecd.low > 0.0:
+        return DIRECTIONS[2]
+    return DIRECTIONS[3] if ecd.high < 0.0 else DIRECTIONS[4]
 
 
 class Words(NamedTuple):
@@ -222,7 +237,7 @@ def _undecided(average: Average) -> str:
         return f"{average.times(how, most)}, and {t.limit:g} is allowed"
     ratio, mistakes = average.ratio, average.mistakes
     if ratio is None or mistakes is None:
-        return "there is nothing to bound"
+        return "there is nothing to judge"
     return (
         f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}; in the long run that"
         f" may be {ratio.interval.low:.3g} to {ratio.interval.high:.3g} times as many, and {ratio.limit:g} are allowed"
@@ -261,7 +276,7 @@ def reading(decision: Decision, average: Decision, side: Direction, reliability:
         start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {most})"
         ends = {
             _SAFE: "and ECD agrees: well calibrated, and safe",
-            _UNSAFE: "but ECD is not: a few confident mistakes that bins average away",
+            _UNSAFE: "but ECD is larger than that: bins average a few confident mistakes away",
             _UNDETERMINED: "and for ECD there are too few rows to tell",
         }
         if local:

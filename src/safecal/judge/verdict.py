@@ -18,12 +18,13 @@ from ..errors import TruthError
 from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
-from ..inference.results import SIDES, Interval, direction
+from ..inference.results import Interval
 from ..options import Limits
+from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-from .places import Place, range_places, worst_first
-from .reasons import Average, Late, Words, average_reason, local_reason, rounded, rows_needed
+from .places import Place, range_places, slice_places, worst_first
+from .reasons import DIRECTIONS, Average, Late, Words, average_reason, direction, local_reason, rounded, rows_needed
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
 
@@ -40,11 +41,11 @@ class Verdict:
     """Whether the model is safe: over-confidence ruled out on average, and shown nowhere.
 
     On average three scales are looked at: ECD, the temperature, and for classifiers the mistakes made over those that
-    were announced. UNSAFE when a lower bound exceeds its limit, on average, in a group that was named or in a range of
-    the predictions; or when an impossible outcome happened. Groups have the same three limits. SAFE when the upper
-    bounds of all averages are within their limits and no place is over-confident or suspected to be. UNDETERMINED
-    otherwise: the data cannot tell. Predictions of exactly 0 or 1, and rows with a class of probability 0, are never
-    SAFE: one failure would be an infinite surprise, and no number of rows rules it out.
+    were announced. UNSAFE when a lower bound exceeds its limit, on average, in a group that was named, in a range of
+    the predictions or in a slice of the features; or when an impossible outcome happened. Groups have the same three
+    limits. SAFE when the upper bounds of all averages are within their limits and no place is over-confident or
+    suspected to be. UNDETERMINED otherwise: the data cannot tell. Predictions of exactly 0 or 1, and rows with a class
+    of probability 0, are never SAFE: one failure would be an infinite surprise, and no number of rows rules it out.
 
     A verdict is neither true nor false: compare its ``decision``, or use `safecal.testing.assert_safe`.
 
@@ -224,7 +225,7 @@ _FIELDS: dict[str, Any] = {
     "rows_needed": _more,
     "clusters_needed": _more,
     "uninformative": documents.flag,
-    "direction": documents.choice(*SIDES),
+    "direction": documents.choice(*DIRECTIONS),
     "worst": documents.optional(documents.text),
     "n_impossible": documents.count(),
     "bias": documents.between(-1.000001, 1.000001, missing=True),
@@ -248,6 +249,7 @@ def judge(
     mistakes: Mistakes | None,
     local: Local,
     limits: Limits,
+    slices: Slices | None = None,
 ) -> Verdict:
     """Decide, by the intervals of the averages at the level of the limits, and by places."""
     summary, certain = tally.summary, tally.n_certain
@@ -265,6 +267,8 @@ def judge(
             too_small = TooSmall.of(tally.groups, judged, tally)
             sums = tally.groups.sums[judged.degree < 2]
             others = (sums[:, COLUMN["sum_excess"]].sum(), sums[:, COLUMN["sum_varentropy_weight2"]].sum())
+        if slices is not None:
+            found += slice_places(slices, limits)
         places = worst_first(found)
     decision: Decision = on_average
     if on_average != UNSAFE and places:
@@ -298,8 +302,13 @@ def judge(
             reason = local_reason(on_average, reason, places, limits.level, clustered)
         if diagnosis is not None and (cause in NAMED or (cause in OTHER_THAN_SCALE and on_average == UNSAFE)):
             reason += f" Cause: {diagnosis}"
-        if decision == SAFE and limits.everywhere and (len(local) or tally.groups is not None):
-            places_seen = ["range of its predictions"] * bool(len(local)) + ["group"] * (tally.groups is not None)
+        looked_at = {
+            "range of its predictions": len(local) > 0,
+            "group": tally.groups is not None,
+            "slice of its features": slices is not None and slices.direction == "over",
+        }
+        places_seen = [name for name, seen in looked_at.items() if seen]
+        if decision == SAFE and limits.everywhere and places_seen:
             reason += f" No {' and no '.join(places_seen)} shows it."
         if too_small.count:
             reason += f" {too_small}."
@@ -332,10 +341,10 @@ def _hopeless(tally: Tally, far: int) -> str:
         return certain_reason(tally.n_certain, tally.n, classes, tally.decimals)
     if far:
         return (
-            f"{far} of {tally.n} log-odds are beyond a million: such a prediction never fails, it says, and no "
-            "number of rows can show that. State the largest you mean: `np.clip(logits, -40, 40)`."
+            f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
+            "number of rows can show that. Limit them to what you mean: `np.clip(logits, -40, 40)`."
         )
-    return "its predictions are all but certain, and no number of rows can show that they should be."
+    return "its predictions are almost certain, and no number of rows can show that they may be."
 
 
 def _clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:

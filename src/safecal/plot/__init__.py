@@ -13,6 +13,7 @@ from .groups import GroupsDisplay
 from .local import LocalDisplay
 from .recalibration import RecalibrationDisplay
 from .reliability import ReliabilityDisplay
+from .slices import SlicesDisplay
 from .temperature import TemperatureDisplay
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "LocalDisplay",
     "RecalibrationDisplay",
     "ReliabilityDisplay",
+    "SlicesDisplay",
     "TemperatureDisplay",
     "dashboard",
 ]

@@ -23,6 +23,7 @@ from ..html.reliability import reliability_diagram
 from ..judge.evaluation import Evaluation
 from ..options import Limits
 from . import words
+from .slices import slices_section
 from .steps import next_steps
 from .tables import (
     FOR_READING,
@@ -71,6 +72,7 @@ def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> 
     body = [
         verdict_section(findings),
         where_section(findings),
+        slices_section(findings),
         numbers_section(findings),
         None if after is None else after_section(evaluation, findings.verdict, after),
         pictures_section(findings),

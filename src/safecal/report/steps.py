@@ -83,6 +83,7 @@ _MENDS = {
     "a few confident mistakes": "Look for wrong labels.",
     "only in places": "Correct these ranges.",
     "only a group": "Correct that group.",
+    "only a slice": "Correct that slice.",
 }
 
 

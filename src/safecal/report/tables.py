@@ -12,11 +12,12 @@ from ..html.frame import PRESS, Column, region, section, sorting_table
 from ..html.intervals import ecd_gauge, factor_gauge
 from ..html.markup import Markup, element, join, sentence, shortened, together, with_code
 from ..html.numbers import ends, grouped, p_value, percent, plain, rows, shown
-from ..inference.results import Interval, direction
+from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
 from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, place_cells
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
+from ..judge.reasons import direction
 from ..judge.verdict import Verdict
 from .words import temperature_in_words
 

@@ -215,7 +215,7 @@ def _of_place(place: Place) -> Opening:
 def _open_unsafe(average: Average, worst: Place | None, verdict: Verdict) -> Opening:
     place = "On average, over all rows."
     if worst is not None:
-        named = worst.type == "group" and worst.by != "mistakes"
+        named = worst.type != "range" and worst.by != "mistakes"
         place = f"It is worst in {worst.label}." if named else f"Worst: {worst.where}."
     ecd, temperature, mistakes = average.ecd, average.temperature, average.mistakes
     if ecd.beyond:

@@ -158,13 +158,15 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         if not len(labels):
             raise ValueError("there must be at least one row; got 0 sample(s).")
         X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
-        fitting, splitting = self._routed(sample_weight, groups, params)
         prefit = self.cv == "prefit" if isinstance(self.cv, str) else isinstance(self.estimator, FrozenEstimator)
         self.classes_, happened = self._classes(labels, prefit)
-        if prefit:
+        if prefit:  # weights are for the map alone, and nothing else is fitted
+            if params:
+                raise TypeError(f"`{min(params)}` is for the classifier, which is fitted already.")
             self.estimator_ = self.estimator
             scores = self._scores(self.estimator_, X)
         else:
+            fitting, splitting = self._routed(sample_weight, groups, params)
             scores = self._held_out(X, labels, happened, fitting, splitting)
             self.estimator_ = clone(self.estimator).fit(X, labels, **fitting)
         self.clip_ = self._chosen_clip(scores, len(labels))

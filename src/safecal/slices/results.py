@@ -1,0 +1,379 @@
+"""Slices that were found, and what is known of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, final
+
+from .. import documents
+from .._steady import steadied
+from .._sums.table_views import arrow_stream, frame_of
+from ..inference.results import Interval
+from .conditions import Condition, written
+from .reach import Reach
+
+__all__ = ["Slice", "Slices"]
+
+_WORD = {"over": "over-confident", "under": "under-confident"}
+_NUMBERS = ("share", "firm", "predicted", "observed", "dimensions")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The rows that fulfil some conditions, and what the half tells of them on which they were not found.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        They hold together.
+    n : int
+        Rows that fulfil them, of all.
+    share : float
+        Share of all rows, or of all weight.
+    estimated_on : int
+        Rows that all numbers below are of.
+    ecd : Interval
+        ECD of the slice; the intervals of all candidates hold together.
+    firm : float
+        The end of the interval next to 0, at the level that a verdict asks for.
+    temperature : Interval
+        The temperature of the slice.
+    predicted, observed : float
+        What the model says there on average, and how often that happens; NaN for states and densities.
+    dimensions : float
+        Two nats of varentropy each, at least one: what limits in nats a dimension are multiplied by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z, age = rng.normal(0, 2, 4000), rng.integers(20, 90, 4000)
+    >>> happened = rng.random(4000) < 1 / (1 + np.exp(-z / np.where(age >= 70, 3, 1)))
+    >>> worst = safecal.find_slices(safecal.bernoulli(happened, logits=z), {"age": age})[0]
+    >>> worst.condition, worst.sql, worst.n
+    ('age >= 70', '"age" >= 70', 1150)
+    """
+
+    conditions: tuple[Condition, ...]
+    n: int
+    share: float
+    estimated_on: int
+    ecd: Interval
+    firm: float
+    temperature: Interval
+    predicted: float
+    observed: float
+    dimensions: float
+
+    def __post_init__(self) -> None:
+        for name in _NUMBERS:  # one NaN, so that equal slices are equal
+            if math.isnan(getattr(self, name)):
+                object.__setattr__(self, name, math.nan)
+
+    @property
+    def condition(self) -> str:
+        """The conditions in words."""
+        return written(self.conditions, "text")
+
+    @property
+    def sql(self) -> str:
+        """The conditions in SQL, for a ``WHERE``."""
+        return written(self.conditions, "sql")
+
+    @property
+    def polars(self) -> str:
+        """The conditions as an expression of Polars, for ``frame.filter(...)``."""
+        return written(self.conditions, "polars")
+
+    @property
+    def pandas(self) -> str:
+        """The conditions as an expression of pandas, for ``frame[...]``."""
+        return written(self.conditions, "pandas")
+
+    @property
+    def contribution(self) -> float:
+        """What the slice adds to the ECD of all rows, in nats."""
+        return self.share * self.ecd.value
+
+    def __str__(self) -> str:
+        return (
+            f"{self.condition}: {self.n} rows ({100.0 * self.share:.2g} %), ECD {self.ecd.value:.3g} nat, "
+            f"{self.ecd.low:.3g} to {self.ecd.high:.3g}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        content: dict[str, Any] = {"n": self.n, "estimated_on": self.estimated_on}
+        content |= {name: documents.number(getattr(self, name)) for name in _NUMBERS}
+        content |= {"ecd": self.ecd.to_dict(), "temperature": self.temperature.to_dict()}
+        content["conditions"] = [condition.to_dict() for condition in self.conditions]
+        return documents.document("slice", content | {"condition": self.condition, "sql": self.sql})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        found = documents.read("slice", document, _SLICE)
+        condition, sql = found.pop("condition"), found.pop("sql")
+        made = cls(**found)
+        documents.every((
+            (condition == made.condition, "must have the `condition` that its `conditions` make"),
+            (sql == made.sql, "must have the `sql` that its `conditions` make"),
+            (made.estimated_on <= made.n, "must not be estimated on more rows than it has"),
+        ))  # fmt: skip
+        return made
+
+
+_share = documents.between(0.0, 1.000001, missing=True)
+_SLICE: dict[str, Any] = {
+    "conditions": lambda value: tuple(documents.list_of(Condition.from_dict, 1)(value)),
+    "n": documents.count(1),
+    "estimated_on": documents.count(1),
+    **dict.fromkeys(("share", "predicted", "observed"), _share),
+    "firm": documents.numbers,
+    "dimensions": documents.between(1.0, infinite=True),
+    "ecd": Interval.from_dict,
+    "temperature": Interval.from_dict,
+    "condition": documents.text,
+    "sql": documents.text,
+}
+
+
+@final
+@steadied
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Slices:
+    """Slices in which the model is over-confident, or under-confident: a sequence of `Slice`, the worst first.
+
+    They were found on one half of the rows, and shown on the other. In all of them together, with what the level
+    leaves, no interval misses: a calibrated model has none in 19 of 20 samples at least.
+
+    Attributes
+    ----------
+    found : tuple of Slice
+        Those whose interval lies on one side of 0.
+    candidates : tuple of Slice
+        All that were looked at on the other half, in the order of their search; the intervals of all hold together.
+    direction : {"over", "under"}
+        What was looked for.
+    n : int
+        Rows.
+    searched : int
+        Rows of both halves that were searched.
+    ecd : float
+        ECD of all rows.
+    level, min_share, depth
+        As they were given.
+    features : tuple of str
+        Features that were searched.
+    left_out : tuple of (str, str)
+        Features that were not, and why.
+    reach : Reach or None
+        A slice that would have been found; None where that is not known.
+    interrupted : bool
+        Whether the search was stopped before its end.
+    on : {"probability", "confidence", "spread"}
+        What ``predicted`` is of.
+    clustered : bool
+        Whether clusters were halved, instead of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.random(2000), rng.choice(["north", "south"], 2000)
+    >>> print(safecal.find_slices(safecal.bernoulli(rng.random(2000) < p, p), {"site": site}))
+    no over-confident slice found among the conditions on 1 feature (2000 rows):
+    a slice of 15 % of the rows with logits 2 times too large would have been found in 9 of 10 such samples.
+    """
+
+    found: tuple[Slice, ...]
+    candidates: tuple[Slice, ...]
+    direction: Literal["over", "under"]
+    n: int
+    searched: int
+    ecd: float
+    level: float
+    min_share: float
+    depth: int
+    features: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
+    reach: Reach | None
+    interrupted: bool
+    on: str
+    clustered: bool
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __getitem__(self, place: int) -> Slice:
+        return self.found[place]
+
+    def __iter__(self) -> Iterator[Slice]:
+        return iter(self.found)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, or what would have been."""
+        word = _WORD[self.direction]
+        searched = "" if self.searched == self.n else f", {self.searched} of them drawn for the search"
+        if self.found:
+            count = f"{len(self)} {word} slice{'' if len(self) == 1 else 's'} found"
+            return f"{count} (intervals hold together at {100.0 * self.level:g} %; {self.n} rows{searched})."
+        count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
+        start = f"no {word} slice found among the conditions on {count} ({self.n} rows{searched})"
+        if self.reach is not None:
+            return f"{start}: {self.reach}."
+        why = "how small a slice would have been found is not known"
+        why += ": rows come in clusters" if self.clustered else ": there are too few rows, or too vague predictions"
+        return f"{start}; {why}."
+
+    def __repr__(self) -> str:
+        lines = [self.sentence.replace("rows): ", "rows):\n")]
+        if self.interrupted:
+            lines.append("The search was stopped before its end.")
+        if self.found:
+            lines += ["", *_table(self)]
+        lines += [f"left out: {name} ({why})" for name, why in self.left_out]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from ..html.slices import slices_html
+
+        return slices_html(self)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return what is known of each slice, as columns.
+
+        Returns
+        -------
+        dict of str to list
+            One value a slice in each.
+        """
+        return {
+            "condition": [s.condition for s in self],
+            "sql": [s.sql for s in self],
+            "polars": [s.polars for s in self],
+            "pandas": [s.pandas for s in self],
+            **{name: [getattr(s, name) for s in self] for name in ("n", "share", "estimated_on")},
+            **{f"ecd{end}": [getattr(s.ecd, name) for s in self] for end, name in _ENDS},
+            **{f"temperature{end}": [getattr(s.temperature, name) for s in self] for end, name in _ENDS},
+            **{name: [getattr(s, name) for s in self] for name in ("predicted", "observed", "contribution")},
+        }
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the slices as a DataFrame, one row each.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            By default pandas where it is installed, else Polars.
+
+        Returns
+        -------
+        DataFrame
+            With the columns of `columns`.
+        """
+        return frame_of(self.columns(), library)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow_stream(self.columns(), requested_schema)
+
+    def plot(self, *, local_threshold: float = 0.2, ax: Any = None) -> Any:
+        """Draw the slices as bars with their intervals, and the limit.
+
+        Parameters
+        ----------
+        local_threshold : float, default 0.2
+            Largest ECD that is allowed in a slice, in nats a dimension.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        safecal.plot.SlicesDisplay
+            The display, drawn.
+        """
+        from ..plot.slices import SlicesDisplay
+
+        return SlicesDisplay.from_slices(self, local_threshold=local_threshold, ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        names = ("direction", "n", "searched", "level", "min_share", "depth", "interrupted", "on", "clustered")
+        content: dict[str, Any] = {name: getattr(self, name) for name in names}
+        content["ecd"] = documents.number(self.ecd)
+        content["reach"] = None if self.reach is None else self.reach.to_dict()
+        content["features"] = list(self.features)
+        content["left_out"] = [{"feature": name, "why": why} for name, why in self.left_out]
+        content["candidates"] = [candidate.to_dict() for candidate in self.candidates]
+        content["found"] = [self.candidates.index(s) for s in self.found]
+        return documents.document("slices", content)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        content = documents.read("slices", document, _SLICES)
+        candidates, places = content["candidates"], content["found"]
+        with documents.at("found"):
+            if any(place >= len(candidates) for place in places):
+                documents.refuse("must be places of `candidates`")
+        content["found"] = tuple(candidates[place] for place in places)
+        made = cls(**content)
+        away = [s.ecd.low > 0.0 if made.direction == "over" else s.ecd.high < 0.0 for s in made.found]
+        documents.every((
+            (len(set(places)) == len(places), "must not have a slice twice in `found`"),
+            (all(away), "must have `found` slices whose intervals lie on the side of its `direction`"),
+            (made.searched <= made.n, "must not have searched more rows than it has"),
+        ))  # fmt: skip
+        return made
+
+
+_ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
+_left = documents.record({"feature": documents.text, "why": documents.words})
+_SLICES: dict[str, Any] = {
+    "found": documents.list_of(documents.count()),
+    "candidates": lambda value: tuple(documents.list_of(Slice.from_dict)(value)),
+    "direction": documents.choice("over", "under"),
+    "n": documents.count(1),
+    "searched": documents.count(1),
+    "ecd": documents.numbers,
+    "level": documents.LEVEL,
+    "min_share": documents.LEVEL,
+    "depth": documents.count(1),
+    "features": lambda value: tuple(documents.list_of(documents.text)(value)),
+    "left_out": lambda value: tuple((x["feature"], x["why"]) for x in documents.list_of(_left)(value)),
+    "reach": documents.optional(Reach.from_dict),
+    "interrupted": documents.flag,
+    "on": documents.choice("probability", "confidence", "spread"),
+    "clustered": documents.flag,
+}
+
+
+def _table(slices: Slices) -> list[str]:
+    """Write the slices as a table of text."""
+    rows: list[tuple[str, ...]] = [
+        ("slice", "rows", "share", "ECD", "from", "to", "T", "predicted", "observed", "adds")
+    ]
+    for s in slices:
+        numbers = (s.ecd.value, s.ecd.low, s.ecd.high)
+        rows.append((
+            _short(s.condition), f"{s.n}", f"{100.0 * s.share:.1f} %", *(f"{x:+.3f}" for x in numbers),
+            f"{s.temperature.value:.2f}", f"{s.predicted:.3f}", f"{s.observed:.3f}", f"{s.contribution:+.4f}",
+        ))  # fmt: skip
+    rows.append(("all rows", f"{slices.n}", "100 %", f"{slices.ecd:+.3f}", *[""] * 6))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    rule = "-" * max(map(len, lines))
+    return [lines[0], rule, *lines[1:-1], rule, lines[-1]]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,338 @@
+"""Slices are found where they are, not where they are not, and say what is known of them."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import safecal
+from safecal.errors import DocumentError, FormError, OptionError, RangeError, ShapeError
+from safecal.slices import front_door
+from safecal.slices.estimation import membership, shares_of_error
+from safecal.slices.reach import Reach
+
+N = 4000
+
+
+def _drawn(rng: np.random.Generator, times: float = 4.0, n: int = N) -> tuple[Any, dict[str, Any], Any]:
+    """Draw a model that is over-confident where age is at least 60 and the site is c."""
+    z = rng.normal(0, 2, n)
+    columns: dict[str, Any] = {
+        "age": rng.integers(20, 90, n),
+        "site": rng.choice(list("abcd"), n).tolist(),
+        "dose": rng.normal(size=n),
+    }
+    inside = (columns["age"] >= 60) & (np.array(columns["site"]) == "c")
+    happened = rng.random(n) < 1 / (1 + np.exp(-z / np.where(inside, times, 1.0)))
+    return safecal.bernoulli(happened, logits=z), columns, inside
+
+
+@pytest.fixture
+def found(rng: np.random.Generator) -> safecal.Slices:
+    predictions, columns, _ = _drawn(rng)
+    return safecal.find_slices(predictions, columns)
+
+
+def test_a_planted_slice_is_found_and_said(rng: np.random.Generator) -> None:
+    predictions, columns, inside = _drawn(rng)
+    found = safecal.find_slices(predictions, columns)
+    worst = found[0]
+    assert {c.feature for c in worst.conditions} == {"age", "site"}
+    assert worst.ecd.low > 0.1
+    assert worst.temperature.low > 2.0
+    assert worst.contribution == pytest.approx(worst.share * worst.ecd.value)
+    assert worst.share == pytest.approx(worst.n / N)
+    assert worst.estimated_on < 0.6 * worst.n
+    assert worst.firm < worst.ecd.low
+    assert len(found) == len(list(found)) <= len(found.candidates) <= 6
+    assert inside.sum() == pytest.approx(worst.n, rel=0.3)
+    assert worst.condition in repr(found)
+    assert str(worst).startswith(worst.condition)
+
+
+def test_the_numbers_of_a_slice_are_those_of_the_half_on_which_it_was_not_found(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng)
+    frame = pytest.importorskip("pandas").DataFrame(columns)
+    found = safecal.find_slices(predictions, columns, rng=3)
+    second = front_door._halves(N, None, np.random.default_rng(3))
+    excess, predicted = predictions.score().excess, predictions.score().predicted
+    for place, s in enumerate(found.candidates):
+        rows = eval(s.pandas, {"frame": frame}).to_numpy()
+        assert s.n == rows.sum()
+        there = rows & (second if place < 3 else ~second)
+        assert s.estimated_on == there.sum()
+        assert s.ecd.value == pytest.approx(excess[there].mean(), rel=1e-9)
+        assert s.predicted == pytest.approx(predicted[there].mean(), rel=1e-9)
+
+
+def test_rows_of_the_other_half_have_no_part_in_the_search(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng)
+    before = safecal.find_slices(predictions, columns, rng=3)
+    second = front_door._halves(N, None, np.random.default_rng(3))
+    y = predictions.happened.copy()
+    y[second] = rng.random(int(second.sum())) < 0.5
+    after = safecal.find_slices(safecal.bernoulli(y, logits=predictions.values), columns, rng=3)
+    assert [s.conditions for s in after.candidates[:3]] == [s.conditions for s in before.candidates[:3]]
+    assert [s.conditions for s in after.candidates[3:]] != [s.conditions for s in before.candidates[3:]]
+    assert [s.ecd for s in after.candidates[:3]] != [s.ecd for s in before.candidates[:3]]
+
+
+def test_under_confident_slices_are_found_the_other_way_round(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, times=0.3)
+    assert not len(safecal.find_slices(predictions, columns))
+    found = safecal.find_slices(predictions, columns, direction="under")
+    assert found[0].ecd.high < 0.0
+    assert found[0].firm > found[0].ecd.high
+    assert "under-confident slice" in found.sentence
+    calm = safecal.find_slices(_drawn(rng, 1.0)[0], columns, direction="under")
+    assert "logits 2 times too small" in calm.sentence
+
+
+def test_finding_none_says_what_would_have_been_found(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 1.0)
+    found = safecal.find_slices(predictions, columns)
+    assert not len(found)
+    assert found.reach is not None
+    assert found.reach.chance >= 0.9
+    assert str(found.reach) in found.sentence
+    fewer = safecal.find_slices(*_drawn(rng, 1.0, 1500)[:2])
+    assert fewer.reach is None or fewer.reach.share > found.reach.share
+    few = safecal.find_slices(*_drawn(rng, 1.0, 60)[:2])
+    assert few.sentence.endswith("is not known: there are too few rows, or too vague predictions.")
+    assert "a temperature of 3" in str(Reach(0.1, 3.0, 0.95, False))
+    assert "a temperature of 0.33" in str(Reach(0.1, 1 / 3, 0.95, False))
+
+
+def test_depth_one_has_one_condition_and_depth_three_may_have_three(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng)
+    for depth in (1, 3):
+        found = safecal.find_slices(predictions, columns, depth=depth)
+        assert max(len(s.conditions) for s in found.candidates) <= depth
+        assert len(found)
+
+
+def test_a_global_temperature_is_not_taken_for_a_slice(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, 20_000)
+    columns = {"site": rng.choice(list("abcd"), 20_000).tolist(), "x": rng.normal(size=20_000)}
+    wrong = np.where(np.array(columns["site"]) == "c", 5.0, 1.6)
+    predictions = safecal.bernoulli(rng.random(20_000) < 1 / (1 + np.exp(-z / wrong)), logits=z)
+    assert safecal.find_slices(predictions, columns)[0].condition == "site is c"
+
+
+def test_clusters_stay_in_one_half_and_widen_the_intervals(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng)
+    clusters = np.arange(N) // 5
+    second = front_door._halves(N, clusters, np.random.default_rng(0))
+    assert (second.reshape(-1, 5) == second.reshape(-1, 5)[:, :1]).all()
+    assert second.mean() == pytest.approx(0.5, abs=0.01)
+    found = safecal.find_slices(predictions, columns, cluster=clusters)
+    assert found[0].ecd.method == "t on clusters, together"
+    assert found.clustered
+    calm = safecal.find_slices(_drawn(rng, 1.0)[0], columns, cluster=clusters)
+    assert calm.sentence.endswith("is not known: rows come in clusters.")
+
+
+def test_weights_count(rng: np.random.Generator) -> None:
+    predictions, columns, inside = _drawn(rng)
+    weight = np.where(inside, 0.5, 2.0)
+    found = safecal.find_slices(predictions, columns, sample_weight=weight)
+    assert found[0].share < 0.5 * found[0].n / N
+    assert found.ecd == pytest.approx(safecal.evaluate(
+        predictions.happened, logits=predictions.values, sample_weight=weight).ecd)  # fmt: skip
+
+
+def test_states_and_classes_and_densities_have_slices(rng: np.random.Generator) -> None:
+    n = 4000
+    site = rng.choice(list("ab"), n)
+    spread = np.where(site == "b", 2.0, 1.0)[:, None]
+    x = rng.normal(size=(n, 2)) * spread
+    found = safecal.find_slices(safecal.gaussian(x, np.zeros((n, 2)), std=np.ones(2)), {"site": site})
+    assert found[0].condition == "site is b"
+    assert found[0].temperature.value == pytest.approx(4.0, rel=0.2)
+    assert found.on == "spread"
+    assert json.dumps(found.to_dict(), allow_nan=False)
+    z = rng.normal(0, 2, (n, 4))
+    p = np.exp(z / np.where(site == "b", 4.0, 1.0)[:, None])
+    y = (np.cumsum(p / p.sum(axis=1, keepdims=True), axis=1) < rng.random((n, 1))).sum(axis=1)
+    found = safecal.find_slices(safecal.categorical(y, logits=z), {"site": site})
+    assert found[0].condition == "site is b"
+    assert found.on == "confidence"
+
+
+def test_an_impossible_outcome_makes_its_slice_infinite(rng: np.random.Generator) -> None:
+    n = 2000
+    site = rng.choice(list("ab"), n)
+    p = np.where(site == "b", 1.0, 0.5)
+    y = rng.random(n) < np.where(site == "b", 0.9, 0.5)
+    for cluster in (None, np.arange(n) // 2):
+        found = safecal.find_slices(safecal.bernoulli(y, p), {"site": site}, cluster=cluster)
+        assert found[0].condition == "site is b"
+        assert found[0].ecd.value == found[0].ecd.low == np.inf
+        assert safecal.Slices.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_same_rows_are_told_by_the_simplest_description(found: safecal.Slices) -> None:
+    assert len({s.conditions for s in found}) == len(found)
+    s = found.candidates[0]
+    mask = np.arange(100) < 50
+    other = np.arange(100) < 49
+    longer = safecal.Slice(
+        (*s.conditions, safecal.Condition("x", "<", 3, "number")), 49, s.share, s.estimated_on, s.ecd, s.firm,
+        s.temperature, s.predicted, s.observed, s.dimensions,
+    )  # fmt: skip
+    assert front_door._merged([longer, s], [(other, True), (mask, True)], "over") == (s,)
+
+
+def test_documents_are_read_back_and_checked(found: safecal.Slices) -> None:
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert safecal.Slices.from_dict(document) == found
+    for change in (
+        {"found": [99]}, {"found": [0, 0]}, {"searched": N + 1}, {"direction": "under"}, {"reach": 3}, {"depth": 0}
+    ):  # fmt: skip
+        with pytest.raises(DocumentError):
+            safecal.Slices.from_dict(document | change)
+    one = found[0].to_dict()
+    for change in ({"condition": "age >= 3"}, {"sql": "TRUE"}, {"estimated_on": N + 1}, {"conditions": []}):
+        with pytest.raises(DocumentError):
+            safecal.Slice.from_dict(one | change)
+
+
+def test_slices_are_frames_and_arrow_streams_and_pages(found: safecal.Slices) -> None:
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    assert found.to_frame("pandas")["condition"].tolist() == [s.condition for s in found]
+    assert found.to_frame("polars").equals(pl.DataFrame(pa.table(found)))
+    page = found._repr_html_()
+    assert "<svg" in page
+    assert found[0].condition.replace(">=", "&gt;=") in page
+    display = found.plot()
+    assert repr(display).startswith("SlicesDisplay: ")
+    pytest.importorskip("matplotlib.pyplot").close(display.figure_)
+
+
+def test_no_slice_is_a_sentence_in_every_form(rng: np.random.Generator) -> None:
+    calm = safecal.find_slices(*_drawn(rng, 1.0)[:2])
+    assert "no over-confident slice found" in calm._repr_html_()
+    assert calm.to_frame("pandas").empty
+    display = calm.plot()
+    assert [text.get_text() for text in display.ax_.texts] == ["No slice was found."]
+    pytest.importorskip("matplotlib.pyplot").close(display.figure_)
+
+
+def test_a_search_tells_how_far_it_is_and_ctrl_c_leaves_what_was_found(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng)
+    seen: list[float] = []
+    safecal.find_slices(predictions, columns, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+    def stop(done: float) -> None:
+        if done > 0.2:
+            raise KeyboardInterrupt
+
+    found = safecal.find_slices(predictions, columns, progress=stop)
+    assert found.interrupted
+    assert 0 < len(found.candidates) <= 3  # of the first half alone
+    assert found[0].ecd.low > 0.0
+    assert "stopped before its end" in repr(found)
+
+
+def test_beyond_a_million_rows_some_are_drawn_and_all_are_estimated(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front_door, "DRAWN", 3000)
+    predictions, columns, _ = _drawn(rng)
+    found = safecal.find_slices(predictions, columns)
+    assert found.searched == 3000
+    assert "3000 of them drawn for the search" in found.sentence
+    assert found[0].estimated_on > 0.4 * found[0].n
+
+
+def test_without_a_feature_there_is_no_slice(rng: np.random.Generator) -> None:
+    predictions, _, _ = _drawn(rng)
+    found = safecal.find_slices(predictions, {"same": np.zeros(N)})
+    assert not found.candidates
+    assert repr(found).endswith("left out: same (its values are all alike)")
+
+
+def test_wrong_arguments_are_refused(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng)
+    with pytest.raises(FormError, match="must be predictions"):
+        safecal.find_slices([0, 1], columns)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="`depth`"):
+        safecal.find_slices(predictions, columns, depth=0)
+    with pytest.raises(RangeError, match="`min_share`"):
+        safecal.find_slices(predictions, columns, min_share=2.0)
+    with pytest.raises(OptionError, match="`direction`"):
+        safecal.find_slices(predictions, columns, direction="up")  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match="two halves"):
+        safecal.find_slices(safecal.bernoulli([1], [0.5]), {"x": [1]})
+    with pytest.raises(ShapeError, match="two halves"):
+        safecal.find_slices(predictions, columns, cluster=np.zeros(N))
+
+
+def test_what_may_go_wrong_is_shared_out_once() -> None:
+    for firsts, seconds in ((3, 3), (1, 3), (2, 1)):
+        assert sum(shares_of_error(firsts, seconds)) == pytest.approx(1.0)
+    assert shares_of_error(3, 0) == [0.25, 0.125, 0.125]
+    masks = [np.array([True, True, False, False]), np.array([True, False, True, False])]
+    second = np.array([False, True, True, False])
+    assert membership(masks, second, 1).tolist() == [9, 1, 0, 8]
+
+
+def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 5.0, 20_000)
+    y, z = predictions.happened, predictions.values
+    plain = safecal.evaluate(y, logits=z)
+    found = safecal.evaluate(y, logits=z, features=columns)
+    assert plain.verdict.decision != "UNSAFE"
+    assert found.verdict.decision == "UNSAFE"
+    place = found.verdict.where[0]
+    assert (place.type, place.shown, place.by) == ("slice", True, "ecd")
+    assert place.ecd.low > place.limit == 0.2
+    assert f"where {place.label} it is surer than it should be" in found.verdict.reason
+    assert found.verdict.diagnosis is not None
+    assert found.verdict.diagnosis.cause == "only a slice"
+    assert found.slices is not None
+    assert found.slices.sentence in repr(found)
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert safecal.Evaluation.from_dict(document) == found
+    assert found.judge(local_threshold=2.0).decision == plain.verdict.decision
+    higher = found.judge(level=0.99)
+    assert higher.decision == "UNDETERMINED"  # the bounds were made at 95 %
+    assert not higher.where[0].shown
+    average = found.judge(rule="average")
+    assert not average.where
+    with pytest.raises(DocumentError, match="as many rows in its `slices`"):
+        safecal.Evaluation.from_dict(document | {"slices": document["slices"] | {"n": 20_001}})
+
+
+def test_a_calibrated_evaluation_with_features_stays_safe(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 1.0)
+    found = predictions.evaluate(features=columns)
+    assert found.verdict.decision == "SAFE"
+    assert "no slice of its features shows it" in found.verdict.reason
+    with pytest.raises(OptionError, match="by_label"):
+        safecal.evaluate([[1, 0]] * 4, [[0.5, 0.5]] * 4, by_label=True, features={"x": range(4)})
+
+
+def test_a_display_of_an_evaluation_needs_slices(rng: np.random.Generator) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from safecal.plot import SlicesDisplay
+
+    predictions, columns, _ = _drawn(rng)
+    display = SlicesDisplay.from_evaluation(predictions.evaluate(features=columns), name="a model")
+    assert display.limits == tuple(0.2 * s.dimensions for s in display.slices)
+    plt.close(display.figure_)
+    with pytest.raises(OptionError, match="must have slices"):
+        SlicesDisplay.from_evaluation(predictions.evaluate())
+
+
+def test_the_shadow_of_a_better_slice_is_not_printed(rng: np.random.Generator) -> None:
+    n = 40_000
+    z = rng.normal(0, 2, n)
+    columns = {name: rng.choice(list("abcd"), n).tolist() for name in ("site", "device", "ward")}
+    inside = (np.array(columns["site"]) == "c") & (np.array(columns["device"]) == "a")
+    predictions = safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / np.where(inside, 6.0, 1.0))), logits=z)
+    found = safecal.find_slices(predictions, columns)
+    assert [s.condition for s in found] == ["site is c and device is a"]

@@ -1,0 +1,290 @@
+"""Measure how often `find_slices` finds what is not there, and what is; beside searches that do not split the rows.
+
+Draws many samples in which a model is calibrated, or over-confident in one slice, and counts what is claimed. A cell
+keeps its counts in ``.validate/slices/`` as soon as it is finished: a run that was stopped goes on where it was. Prints
+a page in Markdown; the same seeds give the same page.
+
+    python tools/validate_slices.py            # the published page, two hours on one core
+    python tools/validate_slices.py --quick    # a tenth of the repetitions
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special
+from sklearn.tree import DecisionTreeRegressor
+from sliceline.slicefinder import Slicefinder
+
+import safecal
+from safecal.slices.coding import coded
+from safecal.slices.discovery import Search
+from safecal.slices.features import read_feature
+
+CACHE = Path(__file__).resolve().parents[1] / ".validate" / "slices"
+VERSION = 1  # raise it when what cells do changes
+Array = np.ndarray
+LOGITS: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "N(0, 2)": lambda rng, n: rng.normal(0, 2, n),
+    "N(4, 1)": lambda rng, n: rng.normal(4, 1, n),
+}
+
+
+def features(rng: np.random.Generator, n: int, count: int, correlated: bool) -> dict[str, Array]:
+    """Draw features: half of them numbers, half categories of four values; correlated ones share a factor."""
+    common = rng.normal(size=n) if correlated else np.zeros(n)
+    weight = math.sqrt(0.7) if correlated else 0.0
+    found: dict[str, Array] = {}
+    for j in range(count):
+        x = weight * common + math.sqrt(1.0 - weight**2) * rng.normal(size=n)
+        found[f"x{j}"] = x if j % 2 == 0 else np.digitize(x, [-0.6745, 0.0, 0.6745])
+    return found
+
+
+def happens(rng: np.random.Generator, z: Array, wrong: Array | float, clusters: Array | None) -> Array:
+    """Draw outcomes: of clusters, rows share a shock that leaves each of them calibrated."""
+    p = special.expit(z / wrong)
+    u = rng.random(len(z))
+    if clusters is not None:  # half of the rows of a cluster take what its own draw says
+        u = np.where(rng.random(len(z)) < 0.5, rng.random(clusters.max() + 1)[clusters], u)
+    return np.asarray(u < p)
+
+
+def null(name: str, n: int, count: int, correlated: bool, per_cluster: int) -> Callable[[int], dict[str, float]]:
+    def one(seed: int) -> dict[str, float]:
+        rng = np.random.default_rng(seed)
+        z = LOGITS[name](rng, n)
+        clusters = np.arange(n) // per_cluster if per_cluster else None
+        columns = features(rng, n, count, correlated)
+        if clusters is not None:  # features of a cluster, as of a patient
+            columns = {key: x[clusters] if k % 3 == 0 else x for k, (key, x) in enumerate(columns.items())}
+        y = happens(rng, z, 1.0, clusters)
+        found = safecal.find_slices(safecal.bernoulli(y, logits=z), columns, cluster=clusters, rng=rng)
+        missed = any(s.ecd.low > 0.0 or s.ecd.high < 0.0 for s in found.candidates)
+        values = [s.ecd.value for s in found.candidates]
+        beyond = any(s.firm > 0.0 for s in found.candidates)
+        return {
+            "found": len(found) > 0, "missed": missed, "firm": beyond, "mean": float(np.mean(values)) if values else 0.0
+        }  # fmt: skip
+
+    return one
+
+
+def planted(columns: dict[str, Array], share: float, conditions: int) -> Array:
+    """Return the rows of a slice of about that share, with one condition or two."""
+    if conditions == 1:
+        return np.asarray(columns["x2"] >= np.quantile(columns["x2"], 1.0 - share))
+    part = min(4.0 * share, 0.9)
+    return np.asarray((columns["x2"] >= np.quantile(columns["x2"], 1.0 - part)) & (columns["x3"] == 1))
+
+
+def power(n: int, share: float, conditions: int, times: float, count: int = 20) -> Callable[[int], dict[str, float]]:
+    def one(seed: int) -> dict[str, float]:
+        rng = np.random.default_rng(seed)
+        z, columns = rng.normal(0, 2, n), features(rng, n, count, False)
+        inside = planted(columns, share, conditions)
+        y = happens(rng, z, np.where(inside, times, 1.0), None)
+        found = safecal.find_slices(safecal.bernoulli(y, logits=z), columns, rng=rng)
+        hit, gap = False, []
+        for s in found:
+            mask = np.logical_and.reduce([_rows(columns, c) for c in s.conditions])
+            hit |= 2 * int((mask & inside).sum()) >= int(mask.sum())
+            truth = float(((special.expit(z) - special.expit(z / np.where(inside, times, 1.0))) * z)[mask].mean())
+            gap.append(s.ecd.value - truth)
+        return {"found": len(found) > 0, "hit": hit, "gap": float(np.mean(gap)) if gap else math.nan}
+
+    return one
+
+
+def _rows(columns: dict[str, Array], c: safecal.Condition) -> Array:
+    x = columns[c.feature]
+    return np.asarray({"<": np.less, ">=": np.greater_equal, "is": np.equal}[c.operator](x, c.value))
+
+
+def peers(n: int, times: float) -> Callable[[int], dict[str, float]]:
+    """Search and test on the same rows, in three ways, beside `find_slices`; a slice of 6 % is planted."""
+
+    def one(seed: int) -> dict[str, float]:
+        rng = np.random.default_rng(seed)
+        z, columns = rng.normal(0, 2, n), features(rng, n, 20, False)
+        inside = planted(columns, 0.06, 2)
+        y = happens(rng, z, np.where(inside, times, 1.0), None)
+        predictions = safecal.bernoulli(y, logits=z)
+        scored = predictions.score()
+        masks = {
+            "find_slices": [
+                np.logical_and.reduce([_rows(columns, c) for c in s.conditions])
+                for s in safecal.find_slices(predictions, columns, rng=rng)
+            ],
+            "same search, same rows": _same_rows(columns, scored, n),
+            "decision tree": _tree(columns, scored.excess, n),
+            "sliceline": _sliceline(columns, scored.excess, n),
+        }
+        counts: dict[str, float] = {}
+        for name, found in masks.items():
+            counts[f"{name}: found"] = len(found) > 0
+            counts[f"{name}: hit"] = any(2 * int((m & inside).sum()) >= int(m.sum()) for m in found)
+            counts[f"{name}: said"] = float(scored.excess[found[0]].mean()) if found else math.nan
+        return counts
+
+    return one
+
+
+def _shown(excess: Array, masks: list[Array]) -> list[Array]:
+    """Return the slices that a one-sided t-test at 5 %, corrected for their number, calls over-confident."""
+    found = []
+    for mask in masks:
+        e = excess[mask]
+        t = e.mean() / (e.std(ddof=1) / math.sqrt(len(e)))
+        if special.stdtr(len(e) - 1, -t) <= 0.05 / len(masks):
+            found.append(mask)
+    return found
+
+
+def _same_rows(columns: dict[str, Array], scored: safecal.Scored, n: int) -> list[Array]:
+    least = math.ceil(0.02 * n)
+    codes = [coded(read_feature(x, name, n, "y_true"), slice(None), least) for name, x in columns.items()]
+    best = Search(codes, np.arange(n), scored.excess, scored.varentropy, least).best(2, lambda: None)
+    return _shown(scored.excess, [np.logical_and.reduce([_rows(columns, c) for c in found]) for found in best])
+
+
+def _tree(columns: dict[str, Array], excess: Array, n: int) -> list[Array]:
+    x = np.stack(list(columns.values()), axis=1)
+    leaf = DecisionTreeRegressor(max_depth=2, min_samples_leaf=math.ceil(0.02 * n)).fit(x, excess).apply(x)
+    return _shown(excess, [leaf == k for k in np.unique(leaf)])
+
+
+def _sliceline(columns: dict[str, Array], excess: Array, n: int) -> list[Array]:
+    """Let sliceline look for the slices with most surprise beyond what was announced; what it reports is its claim."""
+    names = list(columns)
+    x = np.stack([np.digitize(v, np.quantile(v, np.arange(1, 8) / 8)) for v in columns.values()], axis=1)
+    finder = Slicefinder(alpha=0.95, k=3, max_l=2, min_sup=math.ceil(0.02 * n), verbose=False)
+    finder.fit(x, np.maximum(excess, 0.0))
+    found = []
+    for row in finder.top_slices_:
+        found.append(np.logical_and.reduce([x[:, j] == row[j] for j in range(len(names)) if row[j] is not None]))
+    return found
+
+
+def cell(name: str, one: Callable[[int], dict[str, float]], repetitions: int) -> dict[str, float]:
+    """Count over many samples, or read what was counted; a NaN does not count."""
+    path = CACHE / f"{VERSION}-{zlib.crc32(name.encode()):08x}-{repetitions}.json"
+    if path.exists():
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    start = time.perf_counter()
+    seeds = np.random.SeedSequence([zlib.crc32(name.encode())]).generate_state(repetitions)
+    counts = [one(int(seed)) for seed in seeds]
+    found: dict[str, Any] = {"repetitions": repetitions}
+    for key in counts[0]:
+        values = [float(c[key]) for c in counts if not math.isnan(c[key])]
+        found[key] = float(np.mean(values)) if values else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found), encoding="utf-8")
+    print(f"{name}: {time.perf_counter() - start:.0f} s {found}", file=sys.stderr, flush=True)
+    return found
+
+
+def rate(value: float | None) -> str:
+    return "" if value is None else f"{100.0 * value:.1f}"
+
+
+def null_tables(scale: float) -> list[str]:
+    lines = [
+        "## What is not there",
+        "",
+        "The model is calibrated. Percentage of samples in which a slice is found, in which some interval of all "
+        "candidates misses 0, and in which a lower bound of a verdict is above 0 (nominal: 4, 5 and 0.5; the rest of "
+        "5 % is that of upper ends). Then the mean ECD of all candidates in nat, which should be 0: the search does "
+        "not flatter it. Of clusters, rows share half of their luck, and a third of the features.",
+        "",
+        "| logits | rows | features | | found | missed | verdict | mean ECD | samples |",
+        "|---|--:|--:|---|--:|--:|--:|--:|--:|",
+    ]
+    cases = [(name, n, count, kind, 0) for name in LOGITS for n, count, kind in (
+        (1000, 5, False), (1000, 20, False), (1000, 20, True), (1000, 100, False), (1000, 100, True),
+        (10_000, 20, False), (10_000, 100, True), (100_000, 20, False),
+    )]  # fmt: skip
+    cases += [("N(0, 2)", 2000, 20, False, 10), ("N(0, 2)", 10_000, 20, False, 50), ("N(4, 1)", 10_000, 20, False, 10)]
+    cases += [("N(0, 2)", 100_000, 100, False, 0)]
+    for name, n, count, correlated, per in cases:
+        repetitions = max(int(scale * {1000: 400, 2000: 300, 10_000: 200}.get(n, 60)), 2)
+        kind = f"clusters of {per}" if per else "correlated" if correlated else "independent"
+        found = cell(f"null {name} {n} {count} {kind}", null(name, n, count, correlated, per), repetitions)
+        lines.append(
+            f"| {name} | {n} | {count} | {kind} | {rate(found['found'])} | {rate(found['missed'])} | "
+            f"{rate(found['firm'])} | {found['mean']:+.4f} | {found['repetitions']} |"
+        )
+    return lines
+
+
+def power_tables(scale: float) -> list[str]:
+    lines = [
+        "## What is there",
+        "",
+        "Logits N(0, 2), 20 features; in one slice logits are T times too large. Percentage of samples in which a "
+        "slice is found at least half of which lies in it. The last column is how far the printed ECD of slices that "
+        "were found lies above their truth, in nat: only those that look bad on both halves are printed, so it is "
+        "above 0 where power is small.",
+        "",
+        "| share | conditions | T | n = 2000 | n = 10 000 | n = 50 000 | printed less true, n = 10 000 |",
+        "|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for share in (0.02, 0.06, 0.2):
+        for conditions in (1, 2):
+            for times in (1.5, 2.5):
+                row = []
+                for n, most in ((2000, 100), (10_000, 50), (50_000, 20)):
+                    name = f"power {n} {share} {conditions} {times}"
+                    row.append(cell(name, power(n, share, conditions, times), max(int(scale * most), 2)))
+                gap = row[1]["gap"]
+                lines.append(
+                    f"| {100 * share:g} % | {conditions} | {times:g} | {' | '.join(rate(x['hit']) for x in row)} | "
+                    f"{'' if gap is None else f'{gap:+.3f}'} |"
+                )
+    return lines
+
+
+def peer_table(scale: float) -> list[str]:
+    lines = [
+        "## Beside searches that do not split the rows",
+        "",
+        "20 features, n = 4000. Percentage of samples in which a slice is claimed of a calibrated model, and in which "
+        "the planted one is hit (6 % of the rows, two conditions, T = 2.5). Then the ECD that is said of the first "
+        "slice of a calibrated model, where the truth is 0. The decision tree (scikit-learn) is fitted to the excess, "
+        "and its leaves are tested on the same rows at 5 %, corrected for their number; so are the slices of the same "
+        "search. sliceline has no test: it reports what is worst.",
+        "",
+        "| | claimed of a calibrated model | said ECD | planted slice hit |",
+        "|---|--:|--:|--:|",
+    ]
+    repetitions = max(int(scale * 100), 2)
+    calm, wrong = (cell(f"peers {t}", peers(4000, t), repetitions) for t in (1.0, 2.5))
+    for name in ("find_slices", "same search, same rows", "decision tree", "sliceline"):
+        said = calm[f"{name}: said"]
+        text = "" if said is None else f"{said:+.3f}"
+        lines.append(f"| {name} | {rate(calm[f'{name}: found'])} | {text} | {rate(wrong[f'{name}: hit'])} |")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    scale = 0.1 if parser.parse_args().quick else 1.0
+    parts = [
+        ["# How often `find_slices` is right", "", "Made by `make validate` (`tools/validate_slices.py`). Rates are in "
+         "percent; with 400 samples the standard error of a rate of 5 % is 1.1, with 100 it is 2.2."],
+        peer_table(scale), null_tables(scale), power_tables(scale),
+    ]  # fmt: skip
+    print("\n\n".join("\n".join(part) for part in parts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
