@@ -263,7 +263,7 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     t = temperature.value
     if math.isnan(t):
         return None
-    words = family_named(tally.family).words
+    words = family_named(tally.family).words.of(tally.dimension)
     how = (
         f"its temperature is about {t:.3g}"
         if words.factor is None
