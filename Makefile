@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench bench-gpu validate pictures wheel clean
+.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu validate pictures wheel clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -60,6 +60,9 @@ $(VENV)-bench/.with-peers: pyproject.toml constraints/bench.txt bench/peers.txt 
 	$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[bench]' -r bench/peers.txt
 	@touch $@
 
+bench-fixes: $(VENV)-bench/.with-peers ## maps beside those of others, docs/fixes.md: make bench-fixes DATA=folder
+	$(VENV)-bench/bin/python bench/fixes.py $(DATA)
+
 bench-gpu: ## the GPU benchmark, with the Python of an environment that has torch and CUDA: make bench-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) bench/gpu.py
 
@@ -67,6 +70,8 @@ validate: $(VENV)/.with-plot,stonesoup ## the published tables of size, power an
 	$(VENV)/bin/python tools/validate.py
 	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
 	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
+	$(VENV)/bin/python tools/validate_maps.py > docs/validation/maps.md.part
+	mv docs/validation/maps.md.part docs/validation/maps.md
 	$(VENV)/bin/python tools/validate_verdict.py > docs/validation/verdict.md.part
 	mv docs/validation/verdict.md.part docs/validation/verdict.md
 	$(VENV)/bin/python -m pip install --quiet scikit-learn sliceline

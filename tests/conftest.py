@@ -26,7 +26,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 # `make test-all` asks for the second by `--hypothesis-profile`.
-hypothesis.settings.register_profile("fast", derandomize=True, deadline=None, database=None, max_examples=5)
+hypothesis.settings.register_profile("fast", derandomize=True, deadline=None, database=None, max_examples=3)
 hypothesis.settings.register_profile("proof", derandomize=True, deadline=None, database=None, max_examples=100)
 hypothesis.settings.load_profile("fast")
 

@@ -173,7 +173,7 @@ def measure(case: Case, n: int, repetitions: int) -> Rates:
         if unfit(rows, FEWEST) is None:
             beta = safe(rows, ALPHA)
             found[i, 0] = np.nan if isinstance(beta, Refusal) else beta
-            found[i, 1] = np.nan if rows.best is None else rows.beta
+            found[i, 1] = np.nan if math.isinf(rows.beta) else rows.beta
     both = found[~np.isnan(found).any(axis=1)]
     best = truth.nll(np.array([truth.beta]))[0]
     cost = (truth.nll(both) - best).mean(axis=0) if len(both) else [np.nan, np.nan]

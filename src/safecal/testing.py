@@ -7,8 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ._checks.columns import spelled
-from ._sums.by_key import summaries, summed
-from ._sums.scored import Scored
+from ._sums.scored import Scored, summaries, summed
 from ._sums.summary import Summary
 from ._types import ArrayLike, Labels
 from .errors import UnavailableError

@@ -41,7 +41,8 @@ def cut(size: int, scale: float = 1.0, classes: bool = False, **columns: Any) ->
         yield Batch(predictions, weight, by, cluster)
 
 
-@pytest.mark.parametrize("size", [999, *(pytest.param(k, marks=pytest.mark.proof) for k in (50, 6000, 10_000))])
+@pytest.mark.proof  # of a few rows, `test_one_verdict` holds the same
+@pytest.mark.parametrize("size", [50, 999, 6000, 10_000])
 def test_what_fits_is_evaluated_whole(size: int) -> None:
     found = evaluate_batches(lambda: cut(size))
     assert found == safecal.evaluate(Y, logits=LOGITS)

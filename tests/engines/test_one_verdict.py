@@ -15,11 +15,10 @@ import pytest
 import safecal
 from safecal import Evaluation, Limits, Predictions, Summary, Table
 from safecal._sums import cluster_pairs
-from safecal._sums.by_key import summaries, summed
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.cluster_pairs import Pairs
 from safecal._sums.nodes import Nodes
-from safecal._sums.scored import Scored
+from safecal._sums.scored import Scored, summaries, summed
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.inputs import arrow
 from safecal.judge.front_door import evaluate_predictions

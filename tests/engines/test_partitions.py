@@ -15,7 +15,7 @@ import pytest
 import safecal
 from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
 from safecal._sums import tally as tally_module
-from safecal._sums.by_key import summaries, summed
+from safecal._sums.scored import summaries, summed
 from safecal._sums.splits import Plan, binned_values
 from safecal._sums.tally import Tally
 from safecal.engines import batches, workers

@@ -200,7 +200,9 @@ def test_more_keys_give_wider_intervals() -> None:
     assert highs == sorted(set(highs))
 
 
-@pytest.mark.parametrize("shape", [9.0, 40.0, 9e4, 2e5, 1e8, 1e12])
+@pytest.mark.parametrize(
+    "shape", [9.0, 1e12, *(pytest.param(shape, marks=pytest.mark.proof) for shape in (40.0, 9e4, 2e5, 1e8))]
+)
 @pytest.mark.parametrize("upper", [False, True])
 def test_quantiles_hold_far_out(shape: float, upper: bool) -> None:
     # SciPy's own inverse is off by a quarter of a standard deviation for the last of these, below.

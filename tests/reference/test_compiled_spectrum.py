@@ -167,8 +167,8 @@ def field(array: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("moved", [unaligned, field])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("form", ["y_prob", "logits"])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("form", [pytest.param("y_prob", marks=pytest.mark.proof), "logits"])
 def test_arrays_may_lie_anywhere_in_memory(moved: object, dtype: type, form: str) -> None:
     assert callable(moved)
     p = RNG.random(5000).astype(dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import signal
@@ -105,9 +106,48 @@ def test_recalibrate_fits_shows_saves_and_applies(
     assert np.allclose(pl.read_parquet(again)["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize("method", ["auto", "affine"])
+@pytest.mark.parametrize("plain", [False, True])
+def test_recalibrate_tries_maps(method: str, plain: bool, rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    saved, out = tmp_path / "c.json", tmp_path / "out.csv"
+    words = ["--logits", "z", "--method", method, "--save", saved, "--out", out, *["--plain"] * plain]
+    said = safecal("recalibrate", rows, *words)
+    assert said.status == 0, said.err
+    want = library.recalibrate(Y, logits=2 * LOG_ODDS, method=method, safe=not plain)
+    assert repr(want) in said.out
+    assert repr(want.map) in said.out
+    assert library.maps.from_dict(json.loads(saved.read_text())).to_dict() == want.map.to_dict()
+    assert np.allclose(pl.read_csv(out)["calibrated"], want.apply(logits=2 * LOG_ODDS), rtol=1e-12, atol=0)
+
+
+def test_recalibrate_writes_csv_without_polars(
+    rows: Path, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["recalibrate", rows, "--prob", "p", "--method", "safe", "--out"]
+    assert safecal(*words, tmp_path / "with.csv").status == 0
+    monkeypatch.setitem(sys.modules, "polars", None)
+    said = safecal(*words, tmp_path / "without.csv")
+    assert said.status == 0, said.err
+    one, other = (list(csv.reader((tmp_path / f"{name}.csv").read_text().splitlines())) for name in ("with", "without"))
+    assert [row[:-1] for row in one] == [row[:-1] for row in other]
+    assert [float(row[-1]) for row in one[1:]] == [float(row[-1]) for row in other[1:]]
+    (tmp_path / "odd.csv").write_text(rows.read_text().replace("north", "=1+1").replace("site", "-site"))
+    words[1] = tmp_path / "odd.csv"
+    assert safecal(*words, tmp_path / "harmless.csv", "--spreadsheet-safe").status == 0
+    text = (tmp_path / "harmless.csv").read_text()
+    assert "'=1+1" in text
+    assert "'-site" in text
+    assert ",'-" not in text.replace("'-site", "")
+    said = safecal(*words, tmp_path / "without.parquet")
+    assert said.status == 2
+    assert "rows are written with Polars" in said.err
+
+
 def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
     saved, out = tmp_path / "c.json", tmp_path / "out.jsonl"
-    said = safecal("recalibrate", rows, "--prob", "p", "--by", "site", "--save", saved, "--out", out)
+    said = safecal(
+        "recalibrate", rows, "--prob", "p", "--by", "site", "--method", "safe", "--save", saved, "--out", out
+    )
     assert said.status == 0, said.err
     assert "in 2 groups" in said.out
     want = library.SafeTemperature().fit(Y, P, by=SITE)
@@ -117,7 +157,9 @@ def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> N
 def test_recalibrate_rows_that_depend_on_each_other(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
     saved = tmp_path / "c.json"
     day = pl.read_csv(rows)["day"].to_numpy()
-    said = safecal("recalibrate", rows, "--prob", "p", "--cluster", "day", "--alpha", "0.3", "--save", saved)
+    said = safecal(
+        "recalibrate", rows, "--prob", "p", "--cluster", "day", "--alpha", "0.3", "--method", "safe", "--save", saved
+    )
     assert said.status == 0, said.err
     want = library.SafeTemperature(0.3).fit(Y, P, cluster=day)
     assert want.temperature_ > library.SafeTemperature(0.3).fit(Y, P).temperature_
@@ -146,6 +188,8 @@ def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal, rng: np.rand
         (["--out", "x.txt"], "rows are written as .csv"),
         (["--out", "x.csv", "--drop-missing"], "`--out` writes every row"),
         (["--alpha", "2"], "alpha"),
+        (["--method", "safe", "--plain"], "`--plain` belongs to `--method auto`"),
+        (["--method", "vector"], "Vector is for three classes or more"),
     ],
 )
 def test_recalibrate_refuses(words: list[str], message: str, rows: Path, safecal: Safecal) -> None:
@@ -170,7 +214,8 @@ def test_recalibrate_refuses_what_is_no_calibrator(rows: Path, tmp_path: Path, s
 def test_recalibrate_applies_no_temperature_that_turns_predictions_round(
     beta: Any, rows: Path, tmp_path: Path, safecal: Safecal
 ) -> None:
-    assert safecal("recalibrate", rows, "--prob", "p", "--save", tmp_path / "c.json").status == 0
+    words = ["--method", "safe", "--save", tmp_path / "c.json"]
+    assert safecal("recalibrate", rows, "--prob", "p", *words).status == 0
     document = json.loads((tmp_path / "c.json").read_text())
     document["fit"]["beta"] = beta
     (tmp_path / "c.json").write_text(json.dumps(document))

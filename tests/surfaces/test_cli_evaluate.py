@@ -165,14 +165,18 @@ def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     tmp_path: Path, safecal: Safecal, shared_data: Path
 ) -> None:
     tweets, better, page = shared_data / "toxicity" / "bilstm_tweets.csv", tmp_path / "better.csv", tmp_path / "r.html"
-    assert safecal("recalibrate", tweets, "--y", "y", "--logits", "logit", "--out", better).status == 0
+    words = ["recalibrate", tweets, "--y", "y", "--logits", "logit", "--out", better]
+    assert safecal(*words).status == 0
+    mended = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate")
+    assert mended.status == 0  # by the right map
+    assert safecal(*words, "--method", "safe").status == 0
     said = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate", "--report", page)
     assert said.status == 3
     assert "where it says 7.6 to 14 %, it happens in 46 % of the cases (1641 rows" in " ".join(said.out.split())
     assert "\nsays 7.6 to 14 %  1641   10.8 %     46 %    +0.657      0.2\n" in said.out
     html = page.read_text(encoding="utf-8")
     assert len(html.encode()) < 150_000
-    assert "keeps its word" not in html
+    assert "can be trusted" not in html
     assert '<body class="unsafe">' in html
 
 
@@ -366,6 +370,7 @@ def _shell(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "safecal.cli.main", *map(str, words)], text=True, **options)
 
 
+@pytest.mark.proof
 def test_in_a_shell_output_and_messages_go_their_own_ways(tmp_path: Path) -> None:
     path = _write(tmp_path, "csv")
     said = _shell("evaluate", path, "--gate", capture_output=True, check=False)

@@ -241,7 +241,7 @@ def test_more_groups_than_rows_of_a_block_are_summed_as_few_are(family: str, wei
 def test_no_summary_is_made_for_what_is_read_off_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _many()
     made: list[int] = []
-    monkeypatch.setattr("safecal._sums.by_key._summary", lambda row: made.append(1))
+    monkeypatch.setattr("safecal._sums.scored._summary", lambda row: made.append(1))
     _ = table.weights, table.predicted, table.observed, table.ecd, table.gaps, table.n, table.intervals()
     _ = table.esce(), table.overconfident(), table.worst_first(), table + table, table == table
     _ = table.to_dict(), hash(table), table + table.worst_first(5)

@@ -1,8 +1,7 @@
 """Columns of scored rows, and their sums: everything that is known of the rows once they have been seen.
 
-``scored``           the columns of a block of rows
+``scored``           the columns of a block of rows, and their sums by key, as arrays that are put together
 ``summary``          the sums of some rows: `Summary`
-``by_key``           scored rows to sums by key, as arrays, and such arrays put together
 ``bins``             which bin a row belongs to
 ``splits``           how rows fall under keys, bins or groups; the `Plan` of an evaluation
 ``table``            sums by bin or by group: `Table`

@@ -13,7 +13,6 @@ from .._checks.message import fail
 from .._kernels.spectrum import BY_CLASS, COARSE
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray
 from ..errors import ShapeError
-from .by_key import union
 from .clusters import (
     BASE,
     COLUMNS,
@@ -26,7 +25,7 @@ from .clusters import (
     rare_columns,
     sharp_sums,
 )
-from .scored import Scored, possible_weight
+from .scored import Scored, possible_weight, union
 from .splits import Part, Split, occurring
 
 if TYPE_CHECKING:

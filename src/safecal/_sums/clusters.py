@@ -13,8 +13,7 @@ import numpy as np
 from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import MergeError
-from .by_key import merged
-from .scored import Scored
+from .scored import Scored, merged
 
 __all__ = [
     "BASE",

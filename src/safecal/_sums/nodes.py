@@ -10,8 +10,8 @@ from .. import documents
 from .._kernels.spectrum import NODES
 from .._kernels.sums import column_sums
 from .._types import AnyArray, FloatArray, IndexArray
-from .by_key import Together, added, union
 from .cells import Cells, WeightedCells
+from .scored import Together, added, union
 
 __all__ = ["PLAIN", "WEIGHTED", "NodeTable", "Nodes", "Spectrum", "node_sums"]
 

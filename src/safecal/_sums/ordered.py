@@ -23,8 +23,8 @@ from .._kernels.spectrum import (
 )
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import MergeError
-from .by_key import completed
 from .cells import Cells, Points, WeightedCells
+from .scored import completed
 from .summary import COLUMN, OPTIONAL, incoherent
 
 __all__ = ["Order", "Ordered", "order_of_cells"]

@@ -14,8 +14,7 @@ from .._checks.message import fail, show
 from .._types import ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
 from ..errors import BinsError, OptionError, UnavailableError
 from .bins import Bins
-from .by_key import summed
-from .scored import Scored
+from .scored import Scored, summed
 from .table import Table, bin_keys
 
 if TYPE_CHECKING:

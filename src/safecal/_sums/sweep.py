@@ -15,14 +15,13 @@ from .._kernels.compiled import Sums, available
 from .._kernels.spectrum import coarse_confidences, coarse_spreads, top_moments
 from .._kernels.sums import runs
 from .._types import AnyArray, FloatArray, IndexArray
-from .by_key import added_up, completed, summed
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
 from .histogram import counted
 from .nodes import Nodes, Spectrum, node_sums
 from .ordered import Ordered
-from .scored import possible_weight
+from .scored import added_up, completed, possible_weight, summed
 from .splits import EVERY, Part, Split, by_key, occurring
 from .summary import COLUMN, Summary
 from .table import Table

@@ -14,7 +14,7 @@ from .._steady import steadied
 from .._types import FloatArray, IndexArray
 from ..errors import DocumentError, MergeError, ShapeError
 from .bins import Bins
-from .by_key import Together, added, added_up, summaries, union
+from .scored import Together, added, added_up, summaries, union
 from .summary import COLUMN, OPTIONAL, Summary, as_sums, different_families, incoherent, read, written
 from .table_views import KeySummary, Reliability, arrow_stream, frame_of, key_label, table_columns
 

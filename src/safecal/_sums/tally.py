@@ -15,7 +15,6 @@ from .._checks.message import fail
 from .._steady import steadied
 from .._types import AnyArray, ArrayLike
 from ..errors import MergeError, ShapeError
-from .by_key import added_up, union
 from .causes import Axes, ClassSums
 from .cells import Cells, Points, WeightedCells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
@@ -23,6 +22,7 @@ from .clusters import Clusters
 from .histogram import Histogram, of_points, share_of_worst
 from .nodes import NodeTable, Spectrum
 from .ordered import Order, Ordered, order_of_cells
+from .scored import added_up, union
 from .splits import Plan, by_bin, by_group
 from .summary import Summary
 from .sweep import sweep_all

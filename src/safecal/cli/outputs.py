@@ -5,6 +5,7 @@ An output must not be an input, nor another output: the same file is known by wh
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import re
@@ -24,6 +25,7 @@ __all__ = [
     "ReadFolder",
     "check_outputs",
     "command_line",
+    "csv_bytes",
     "frame_bytes",
     "write_plot",
 ]
@@ -132,6 +134,28 @@ def frame_bytes(frame: Any, path: str, *, spreadsheet_safe: bool = False) -> byt
     }[kind]
     write(buffer)
     return buffer.getvalue()
+
+
+def csv_bytes(columns: Mapping[str, Iterable[Any]], spreadsheet_safe: bool) -> bytes:
+    """Return columns as CSV, without Polars; values as Python writes them, and nothing for a missing one."""
+
+    def cell(value: Any) -> str:
+        text = "" if value is None else str(value)
+        return f"'{text}" if spreadsheet_safe and re.match(_FORMULA, text) and not _is_number(text) else text
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([cell(name) for name in columns])
+    writer.writerows([cell(value) for value in row] for row in zip(*columns.values(), strict=True))
+    return buffer.getvalue().encode()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _without_formulas(frame: Any) -> Any:

@@ -156,7 +156,13 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     _rows(parser)
     _limits(parser)
     parser.add_argument(
-        "--method", choices=("safe", "likelihood"), default="safe", help="how to choose the temperature (default safe)"
+        "--method",
+        choices=("auto", "safe", "likelihood", "identity", "temperature", "affine", "beta", "isotonic", "vector"),
+        default="auto",
+        help="auto (default): the simplest map that is as good as the best; safe, likelihood: a temperature; or a map",
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="with auto or a map: do not rule over-confidence out after it"
     )
     parser.add_argument(
         "--alpha", type=between(0, 1), default=0.05, help="risk of staying over-confident (default 0.05)"
@@ -201,7 +207,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "evaluate": ("judge a model by a file of its predictions: SAFE, UNSAFE or UNDETERMINED", _evaluate),
     "compare": ("compare two models on the same rows", _compare),
     "plan": ("estimate how many rows a verdict needs, from a sample of the predictions", _plan),
-    "recalibrate": ("fit a temperature, or apply one", _recalibrate),
+    "recalibrate": ("find what fixes a model, or apply it", _recalibrate),
     "watch": ("watch a model in use, and raise an alarm when it becomes over-confident", _watch),
     "demo": ("try safecal on two simulated models, one safe and one unsafe", _demo),
     "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),

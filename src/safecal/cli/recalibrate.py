@@ -1,4 +1,4 @@
-"""``safecal recalibrate``: fit a temperature and show what it does, or apply a saved one."""
+"""``safecal recalibrate``: find the map that mends predictions and show what it does, or apply a saved one."""
 
 import argparse
 import json
@@ -9,18 +9,20 @@ import numpy as np
 
 from .. import documents
 from .._optional import polars
-from .._types import AnyArray
+from .._types import AnyArray, FloatArray
 from ..errors import DocumentError, FileError, OptionError
 from ..files import parsed_json, write_atomically
 from ..inputs.reader import prediction_values
+from ..inputs.sources import polars_is_there
 from ..inputs.values import keys
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..maps import Map, SafeTemperature, Temperature, from_dict
+from ..maps.front_door import recalibrate
 from ..maps.kinds import MAPS, kind_of
 from ..visible import visible
-from .outputs import check_outputs, frame_bytes, write_plot
+from .outputs import check_outputs, csv_bytes, frame_bytes, write_plot
 from .table import TableFile
 from .values import limit_options
 
@@ -40,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
     table = TableFile.opened(options.file, options, options.prob, options.logits, outcome=not options.apply)
     calibrator = _loaded(options.apply) if options.apply else _fitted(table, options)
     if options.out:
-        frame = _calibrated(table, calibrator)
-        write_atomically(options.out, frame_bytes(frame, options.out, spreadsheet_safe=options.spreadsheet_safe))
+        new = _calibrated(table, calibrator)
+        write_atomically(options.out, _written(table, new, options.out, options.spreadsheet_safe))
         print(f"calibrated rows: {visible(options.out)}")
     if options.save:
         write_atomically(options.save, json.dumps(calibrator.to_dict(), indent=2, allow_nan=False) + "\n")
@@ -51,13 +53,25 @@ def run(options: argparse.Namespace) -> int:
 
 def _fitted(table: TableFile, options: argparse.Namespace) -> Map:
     batch = table.whole()
-    calibrator: Map = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
     groups = _grouping(batch.by)
-    calibrator.fit_predictions(batch.predictions, by=groups, sample_weight=batch.sample_weight, cluster=batch.cluster)
-    rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.sample_weight, **limit_options(options)}
-    before = evaluate_predictions(batch.predictions, **rest)
-    after = evaluate_predictions(calibrator.apply_predictions(batch.predictions, by=groups), **rest)
-    print(_text(calibrator, before, after))
+    rest: dict[str, Any] = {"cluster": batch.cluster, "sample_weight": batch.sample_weight}
+    if options.method in ("safe", "likelihood"):
+        if options.plain:
+            raise OptionError("`--plain` belongs to `--method auto`, or to that of a map.")
+        calibrator: Map = SafeTemperature(options.alpha) if options.method == "safe" else Temperature()
+        calibrator.fit_predictions(batch.predictions, by=groups, **rest)
+        limits = limit_options(options)
+        before = evaluate_predictions(batch.predictions, **rest, **limits)
+        after = evaluate_predictions(calibrator.apply_predictions(batch.predictions, by=groups), **rest, **limits)
+        note = "After is on the rows that the temperature was fitted to: check it on others."
+        print(f"{calibrator!r}\n\n{_text(before, after)}\n\n{note}")
+    else:
+        found = recalibrate(
+            batch.predictions, method=options.method, safe=not options.plain, alpha=options.alpha, by=groups,
+            **rest, **limit_options(options),
+        )  # fmt: skip
+        calibrator, before, after = found.map, found.before, found.after
+        print(f"{found!r}\n\n{calibrator!r}\n\n{_text(before, after)}")
     if options.plot:
         from ..plot import RecalibrationDisplay
 
@@ -75,7 +89,7 @@ def _grouping(by: Any) -> AnyArray | None:
     return np.array([" / ".join(map(str, row)) for row in zip(*by.values(), strict=True)])
 
 
-def _text(calibrator: Map, before: Evaluation, after: Evaluation) -> str:
+def _text(before: Evaluation, after: Evaluation) -> str:
     rows = [("", "before", "after"), ("verdict", before.verdict.decision, after.verdict.decision)]
     columns = [
         {
@@ -94,8 +108,7 @@ def _text(calibrator: Map, before: Evaluation, after: Evaluation) -> str:
     rows += [(name, value, columns[1][name]) for name, value in columns[0].items()]
     widths = [max(len(row[j]) for row in rows) for j in range(3)]
     lines = [f"{a.ljust(widths[0])}  {b.rjust(widths[1])}  {c.rjust(widths[2])}" for a, b, c in rows]
-    note = "After is on the rows that the temperature was fitted to: check it on others."
-    return "\n".join([repr(calibrator), "", *lines, "", note])
+    return "\n".join(lines)
 
 
 def _loaded(path: str) -> Map:
@@ -116,24 +129,31 @@ def _loaded(path: str) -> Map:
     )
 
 
-def _calibrated(table: TableFile, calibrator: Map) -> Any:
-    """Return all columns of the file, and the calibrated ones."""
+def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
+    """Return the calibrated columns by their names."""
     source, columns = table.source, table.columns
     rows = {name: _column(table, name) for name in (*columns.values, *columns.by)}
     form: dict[str, Any] = {columns.form: prediction_values(rows, columns).values}
     by = {name: keys(rows[name], name).values for name in columns.by} or None
     found = calibrator.apply(**form, by=_grouping(by))
-    pl = polars("rows are written")
-    frame = source.frame()
     names = ["calibrated"]
     if found.ndim == 2:
         ends = list(columns.values) if len(columns.values) > 1 else [str(k) for k in range(found.shape[1])]
         names = [f"calibrated_{end}" for end in ends]
-    taken = [name for name in names if name in frame.columns]
+    taken = [name for name in names if name in source.columns]
     if taken:
         raise FileError(f"{source.name} already has a column {taken[0]!r}; rename it first.")
-    new = [pl.Series(name, found if found.ndim == 1 else found[:, k]) for k, name in enumerate(names)]
-    return frame.with_columns(new)
+    return {name: found if found.ndim == 1 else found[:, k] for k, name in enumerate(names)}
+
+
+def _written(table: TableFile, new: dict[str, FloatArray], path: str, spreadsheet_safe: bool) -> bytes:
+    """Return all columns of the file and the new ones, in the format the name asks for."""
+    if path.lower().endswith(".csv") and not polars_is_there():
+        rows = {name: _column(table, name).tolist() for name in table.source.columns}
+        return csv_bytes({**rows, **{name: map(repr, x.tolist()) for name, x in new.items()}}, spreadsheet_safe)
+    pl = polars("rows are written")
+    frame = table.source.frame().with_columns([pl.Series(name, x) for name, x in new.items()])
+    return frame_bytes(frame, path, spreadsheet_safe=spreadsheet_safe)
 
 
 def _column(table: TableFile, name: str) -> Any:

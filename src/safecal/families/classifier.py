@@ -1,18 +1,25 @@
-"""One column or one for each class: which family a classifier's predictions belong to."""
+"""From the arrays of a classifier to predictions: one column, one for each class, or several labels a row."""
 
-from typing import Any
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
 
-from .._checks.classes import class_shape, one_form, refuse_arrays
+import numpy as np
+
+from .._checks.arrays import as_keys
+from .._checks.classes import class_shape, clip_value, one_form, refuse_arrays
+from .._checks.columns import cluster_codes, weights
 from .._checks.labels import outcome_column
-from .._checks.message import fail
-from .._checks.rows import row_labels
-from .._types import ArrayLike, Labels
-from ..errors import FormError
-from .bernoulli import checked_binary
+from .._checks.message import fail, same_rows
+from .._checks.multilabel import label_matrix, label_names, label_values
+from .._checks.rows import RowLabels, row_labels, same_labels
+from .._types import AnyArray, ArrayLike, Labels
+from ..errors import FormError, OptionError
+from .bernoulli import Bernoulli, checked_binary
 from .categorical import checked_classes
 from .predictions import Predictions
 
-__all__ = ["classifier", "predictions_of"]
+__all__ = ["Labelled", "classifier", "predictions_of"]
 
 
 def classifier(
@@ -61,3 +68,58 @@ def predictions_of(
             hint="pass `y_true, y_prob`, or predictions such as `safecal.gaussian(x_true, mean, cov=cov)`.",
         )
     return classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Predictions of shape (n, L), row by row, and the names of the labels."""
+
+    predictions: Bernoulli
+    names: list[Hashable]
+    row_labels: RowLabels | None
+
+    @classmethod
+    def of(
+        cls,
+        y_true: Any,
+        y_prob: ArrayLike | None,
+        *,
+        logits: ArrayLike | None,
+        labels: Labels | None,
+        clip: float | None,
+    ) -> Self:
+        """Check matrices of outcomes and predictions."""
+        rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
+        values, name = label_values(y_prob, logits)
+        happened = label_matrix(y_true, values.shape, name)
+        names = label_names(y_true, y_prob if logits is None else logits, labels, values.shape[1], name)
+        clip = clip_value(clip, name, 2)
+        return cls(Bernoulli(happened.reshape(-1), values.reshape(-1), name == "logits", clip), names, rows)
+
+    def beside(
+        self, by: Any, cluster: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[dict[str, AnyArray], AnyArray, AnyArray | None]:
+        """Return the groups, the clusters and the weights of every label of every row."""
+        same_labels(self.row_labels, by=by, cluster=cluster, sample_weight=sample_weight)
+        count = len(self.names)
+        n = self.predictions.n // count
+        label = np.empty(count, dtype=object)
+        label[:] = self.names
+        groups = {"label": np.tile(label, n)}
+        for name, column in _columns(by).items():
+            if name == "label":
+                raise fail(OptionError, "by", "must not have a column `label`: that is what `by_label` adds",
+                           hint="name yours otherwise.")  # fmt: skip
+            values = as_keys(column, "by")
+            same_rows("by", len(values), n, "y_true")
+            groups[name] = np.repeat(values, count, axis=0)
+        row = np.arange(n) if cluster is None else cluster_codes(cluster, n)[1]
+        weight = weights(sample_weight, n)
+        return groups, np.repeat(row, count), None if weight is None else np.repeat(weight, count)
+
+
+def _columns(by: Any) -> dict[str, ArrayLike]:
+    if by is None:
+        return {}
+    return dict(by) if isinstance(by, Mapping) else {str(getattr(by, "name", None) or "group"): by}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
+from scipy import special
 
 from .._types import FloatArray
 from ..errors import UnavailableError
@@ -52,8 +53,6 @@ class Formula:
         return self._at
 
     def _at(self, beta: float) -> Cumulants:
-        from scipy import special  # here, so that importing safecal stays light
-
         self._require(beta)
         p, q = self.power
         sums: list[Number] = []

@@ -14,8 +14,7 @@ from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
-from ..families.classifier import classifier
-from ..families.labelled import Labelled
+from ..families.classifier import Labelled, classifier
 from ..families.predictions import Predictions
 from ..options import LimitOptions, Limits
 from ..slices.front_door import find_slices

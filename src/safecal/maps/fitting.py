@@ -83,7 +83,7 @@ def unfit(rows: Tempered, fewest: int) -> Refusal | None:
 
 def likeliest(rows: Tempered) -> float | Refusal:
     """Return the likeliest beta, unless it is infinite."""
-    if rows.best is None:
+    if math.isinf(rows.beta):
         return Refusal(
             "the most likely outcome happened in every row: the sharper the likelier, down to T = 0",
             "more rows would show a surprise; `SafeTemperature` finds how sharp these rows allow to be.",

@@ -18,10 +18,11 @@ PRIOR = 0.05  # precision of the normal prior of a slope around 1, and of a shif
 _STEPS = 100
 _CLOSE = 1e-9  # of a step, beside the numbers
 _SAMPLE, _MANY = 20_000, 100_000  # rows of a first fit, where there are many more
+_STEEP = 20.0  # weights beyond which the largest logit of a row may be far below 0
 _DENSE = 256  # numbers, up to which the matrix of second derivatives is made
 _FLOOR = -1e5  # instead of the logarithm of 0: exp of it is 0, and so is their product
 _SPREAD = 1e-3, 5.0  # between which the deviation of shifts from class to class is sought
-_BLOCK = 1 << 16
+_BLOCK = 1 << 16  # elements that fit into a cache
 
 
 def logistic(columns: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
@@ -101,7 +102,7 @@ class _Rows:
         K, size = self.classes, len(theta)
         value, gradient, diagonal = 0.0, np.zeros(size), np.zeros(size)
         hessian = np.zeros((size, size)) if dense else None
-        step = max(1, (_BLOCK * 16) // K)
+        step = max(1, _BLOCK // K)
         for start in range(0, len(self.z), step):
             part = slice(start, start + step)
             value += self._add(theta, part, gradient, diagonal, hessian)
@@ -115,44 +116,41 @@ class _Rows:
     ) -> float:
         K, y = self.classes, self.y[part]
         weights, shifts = self.split(theta)
-        z = np.maximum(self.z[part], _FLOOR)
+        z = self.z[part]
         x = z * weights[0] if self.shared else z * weights
-        x += shifts
-        x -= x.max(axis=1, keepdims=True)
-        rows = np.arange(len(y))
+        # Log-probabilities are at most 0, and the largest of a row is not far below: one bound serves all rows.
+        x += shifts - shifts.max()
+        if weights.max() > _STEEP or weights.min() < 0.0:
+            x -= x.max(axis=1, keepdims=True)
+        rows, ones = np.arange(len(y)), np.ones(K)
         at = x[rows, y]
         p = np.exp(x, out=x)
-        total = p.sum(axis=1)
+        total = p @ ones
         p /= total[:, None]
-        surprisal = np.log(total) - at
-        w = None if self.weight is None else self.weight[part]
-        value = float(surprisal.sum() if w is None else w @ surprisal)
-        share = p if w is None else p * w[:, None]
-        seen = np.bincount(y, weights=w, minlength=K)
-        mass = share.sum(axis=0)
-        gradient[-K:] += mass - seen
-        diagonal[-K:] += mass - np.einsum("ij,ij->j", share, p)
-        zp = p * z
+        w = np.ones(len(y)) if self.weight is None else self.weight[part]
+        share = p if self.weight is None else p * w[:, None]
+        mass, zp = w @ p, p * z
+        products = share.T @ p if hessian is not None else np.diag(np.einsum("ij,ij->j", share, p))
+        gradient[-K:] += mass - np.bincount(y, weights=w, minlength=K)
+        diagonal[-K:] += mass - np.diag(products)
+        if hessian is not None:
+            hessian[-K:, -K:] += np.diag(mass) - products
         if self.shared:
-            mean, at = zp.sum(axis=1), z[rows, y]
-            gradient[0] += float((mean - at).sum() if w is None else w @ (mean - at))
-            square = np.einsum("ij,ij->i", zp, z) - mean * mean
-            diagonal[0] += float(square.sum() if w is None else w @ square)
+            mean = zp @ ones
+            gradient[0] += float(w @ (mean - z[rows, y]))
+            diagonal[0] += float(w @ (np.einsum("ij,ij->i", zp, z) - mean * mean))
             if hessian is not None:
                 hessian[0, 0] = diagonal[0]
-                hessian[1:, 0] += (share * z).sum(axis=0) - share.T @ mean
+                hessian[1:, 0] += w @ zp - share.T @ mean
         else:
-            szp = zp if w is None else zp * w[:, None]
-            happened = np.bincount(y, weights=z[rows, y] if w is None else w * z[rows, y], minlength=K)
-            gradient[:K] += szp.sum(axis=0) - happened
+            szp = zp if self.weight is None else zp * w[:, None]
+            gradient[:K] += w @ zp - np.bincount(y, weights=w * z[rows, y], minlength=K)
             squares = np.einsum("ij,ij->j", szp, z)
             diagonal[:K] += squares - np.einsum("ij,ij->j", szp, zp)
             if hessian is not None:
                 hessian[:K, :K] += np.diag(squares) - szp.T @ zp
-                hessian[K:, :K] += np.diag(szp.sum(axis=0)) - share.T @ zp
-        if hessian is not None:
-            hessian[-K:, -K:] += np.diag(mass) - share.T @ p
-        return value
+                hessian[K:, :K] += np.diag(w @ zp) - share.T @ zp
+        return float(w @ (np.log(total) - at))
 
 
 class _Prior:
@@ -200,21 +198,20 @@ class _Prior:
 
 def softmax(z: FloatArray, y: IndexArray, weight: FloatArray | None, *, shared: bool) -> Softmax:
     """Return the likeliest weights and shifts of log-probabilities; ``shared`` for one weight of all classes."""
-    rows = _Rows(z, y, weight, shared)
+    rows = _Rows(np.maximum(z, _FLOOR), y, weight, shared)
     prior = _Prior(rows.classes, shared, 1.0 if weight is None else float(weight.mean()))
     theta = prior.centre()
     if len(y) > _MANY:
         some = rows.some(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
         theta = _fitted(some, prior, theta)
-        prior.shift = prior.weight = 1.0
-    return rows.split(_fitted(rows, prior, theta))
+    return rows.split(_fitted(rows, prior, theta, settled=len(y) > _MANY))
 
 
-def _fitted(rows: _Rows, prior: _Prior, theta: FloatArray) -> FloatArray:
+def _fitted(rows: _Rows, prior: _Prior, theta: FloatArray, *, settled: bool = False) -> FloatArray:
     centre = prior.centre()
     if len(theta) > _DENSE:
         return _sparse(rows, prior, theta, centre)
-    settled, before, step = False, math.inf, np.zeros_like(theta)
+    before, step = math.inf, np.zeros_like(theta)
     for _ in range(_STEPS):
         here = rows.at(theta, dense=True)
         away = theta - centre
@@ -231,7 +228,7 @@ def _fitted(rows: _Rows, prior: _Prior, theta: FloatArray) -> FloatArray:
         gradient = here.gradient + precision @ away
         step = np.asarray(np.linalg.solve(here.hessian + precision, gradient))
         theta = np.asarray(theta - step)
-        if settled and float(gradient @ step) <= 1e-10 * (1.0 + here.value):
+        if settled and float(gradient @ step) <= 1e-8 * (1.0 + here.value):  # what is left is its square
             break
     return theta
 

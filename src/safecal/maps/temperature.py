@@ -13,6 +13,7 @@ from .._checks.maps import between, groups_refused, inverse_temperature, refused
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from ..inference.bounds import Bounds, inverse
+from ..inference.law import normal_score
 from ..inference.results import Interval
 from .base import Grouping, Rows
 from .dependent import Dependent
@@ -23,6 +24,8 @@ from .tempered import Tempered, tempered
 from .words import scaled
 
 __all__ = ["FittedTemperature", "SafeTemperature", "Temperature"]
+
+_MANY = 100_000  # rows beyond which an interval is that of the normal law
 
 
 @final
@@ -116,8 +119,18 @@ class _Tempering(PlainMap[FittedTemperature]):
         return f"T = {self.temperature_:.4g}"
 
     def _interval(self, own: Rows, codes: IndexArray | None, rows: Tempered) -> Interval:
+        if codes is None and own.n > _MANY and 0.0 < rows.beta < math.inf:
+            return self._normal_interval(rows)
         bounds = Bounds(Tally.of_checked(own.predictions, None, own.weight, None, codes))
         return replace(bounds.temperature(self._interval_level()), value=inverse(rows.beta))
+
+    def _normal_interval(self, rows: Tempered) -> Interval:
+        """Return the interval of so many rows that its ends are normal to four digits, without a tally of them."""
+        information, variance = rows.spread or rows.at(rows.beta)[2:4]
+        level = self._interval_level()
+        half = normal_score(0.5 - 0.5 * level) * math.sqrt(variance) / information
+        low, high = (inverse(rows.beta + side * half) for side in (1.0, -1.0))
+        return Interval(inverse(rows.beta), low, high, level, "normal")
 
 
 @final

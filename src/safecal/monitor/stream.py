@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._sums.by_key import summaries, summed
+from .._sums.scored import summaries, summed
 from .._sums.summary import Summary
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError

@@ -11,13 +11,13 @@ import numpy as np
 
 from ..._checks.classes import row_tolerance
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
-from ..._sums.by_key import completed
 from ..._sums.causes import MOST
 from ..._sums.cells import Cells
 from ..._sums.histogram import CELLS as SPREAD_CELLS
 from ..._sums.histogram import FIRST, SIDE, Histogram
 from ..._sums.nodes import Nodes
 from ..._sums.ordered import Ordered
+from ..._sums.scored import completed
 from ..._types import FloatArray
 from ...engines.torch.binary import binary_columns
 from ...engines.torch.tensors import block_rows, formulas, load_torch, widened

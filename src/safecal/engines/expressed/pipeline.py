@@ -19,7 +19,6 @@ from ..._kernels.spectrum import SPREADS
 from ..._optional import narwhals
 from ..._sums import cluster_pairs
 from ..._sums.bins import Bins, bin_count
-from ..._sums.by_key import added_up, completed
 from ..._sums.causes import Axes
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.cluster_pairs import MAX_PAIRS, CellPairs, Pairs, refuse_many
@@ -27,6 +26,7 @@ from ..._sums.clusters import Clusters, added_by
 from ..._sums.histogram import CELLS, Histogram
 from ..._sums.nodes import NodeTable, Spectrum
 from ..._sums.ordered import Ordered
+from ..._sums.scored import added_up, completed
 from ..._sums.splits import Plan
 from ..._sums.table import Table, bin_keys
 from ..._sums.tally import Tally

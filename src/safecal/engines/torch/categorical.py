@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail, show
-from ..._sums.by_key import completed, summaries
+from ..._sums.scored import completed, summaries
 from ..._sums.summary import Summary
 from ...errors import DtypeError, EmptyError, InputError, LabelError, MissingValueError, RangeError, ShapeError
 from .tensors import IGNORED, RowScores, formulas, load_torch, scored_columns, widened
