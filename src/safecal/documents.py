@@ -14,9 +14,9 @@ from typing import Any, NoReturn, TypeVar
 from .errors import DocumentError, SafecalError
 
 __all__ = [
-    "LEVEL", "MOST", "SCHEMA_VERSION", "at", "between", "by_number", "choice", "count", "distinct", "document",
-    "every", "flag", "key", "list_of", "mapping_of", "number", "numbers", "of_file", "optional", "plain", "read",
-    "read_number", "record", "refuse", "text", "version_of", "words",
+    "LEVEL", "MOST", "SCHEMA_VERSION", "agrees", "at", "between", "by_number", "choice", "count", "distinct",
+    "document", "every", "flag", "key", "list_of", "mapping_of", "number", "numbers", "of_file", "optional", "plain",
+    "read", "read_number", "record", "refuse", "text", "version_of", "words",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -377,6 +377,12 @@ def distinct(keys: Sequence[Hashable], what: str = "keys") -> None:
         seen: set[Hashable] = set()
         twice = next(k for k in keys if k in seen or seen.add(k))  # type: ignore[func-returns-value]
         refuse(f"must have different {what}", twice)
+
+
+def agrees(found: float, wanted: float) -> bool:
+    """Compare a number that was written with the one that is found, on another machine perhaps."""
+    both = found == wanted or (math.isnan(found) and math.isnan(wanted))
+    return both or (math.isfinite(wanted) and abs(found - wanted) <= 1e-6 * abs(wanted) + 1e-9)
 
 
 def every(checks: Iterable[tuple[bool, str]]) -> None:

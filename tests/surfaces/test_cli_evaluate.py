@@ -176,7 +176,7 @@ def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     assert "\nsays 7.6 to 14 %  1641   10.8 %     46 %    +0.657      0.2\n" in said.out
     html = page.read_text(encoding="utf-8")
     assert len(html.encode()) < 150_000
-    assert "keeps its word" not in html
+    assert "can be trusted" not in html
     assert '<body class="unsafe">' in html
 
 

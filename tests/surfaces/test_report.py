@@ -23,6 +23,7 @@ from safecal import Evaluation
 from safecal._sums.summary import as_sums
 from safecal.errors import FileError, InputError
 from safecal.html.course import Course
+from safecal.html.excess import ExcessShares, excess_picture
 from safecal.html.findings import Findings, coarser
 from safecal.html.markup import Scale
 from safecal.html.reliability import ReliabilityPoints, binomial_band, effective_rows
@@ -216,7 +217,7 @@ def test_the_document_is_embedded_or_said_to_be_left_out(case: str) -> None:
     blocks = root.all("script", id="evaluation")
     if case == "many":
         assert not blocks
-        assert "is left out here: the file would exceed 200 kB" in visible(root)
+        assert "is left out: the file would be larger than 200 kB" in visible(root)
         return
     (block,) = blocks
     assert block["type"] == "application/json"
@@ -242,7 +243,7 @@ def test_no_number_goes_missing(case: str) -> None:
 
 def test_an_unsafe_model() -> None:
     evaluation, text = evaluations()["unsafe"], visible(read("unsafe"))
-    assert "It is surer than it should be" in text
+    assert "It is more certain than it should be" in text
     assert "Do not act on its confidence." in text
     assert "safecal.SafeTemperature" in text
     assert f"{evaluation.ecd:+.4f} nat" in text
@@ -254,10 +255,10 @@ def test_an_unsafe_model() -> None:
 
 def test_a_safe_model() -> None:
     text = visible(read("safe"))
-    assert "Its confidence keeps its word" in text
+    assert "Its confidence can be trusted" in text
     assert "Safe does not mean good" in text
     assert "SafeTemperature" not in text
-    assert "; 1 is not ruled out." in text
+    assert "; a temperature of 1 is not ruled out." in text
     assert "SafeTemperature makes it as sharp as is safe" in visible(read("cautious"))
 
 
@@ -272,7 +273,7 @@ def test_an_undetermined_model() -> None:
 
 def test_predictions_that_are_certain_or_impossible() -> None:
     text = visible(read("impossible"))
-    assert "It called impossible what happened" in text
+    assert "Something happened that it called impossible" in text
     assert "2 rows had an outcome that the model had called impossible" in text
     assert "+∞ nat" in text
     assert "clip=1e-6" in text
@@ -284,14 +285,14 @@ def test_predictions_that_are_certain_or_impossible() -> None:
     assert "clip=5e-4" in rounded.verdict.reason
     assert visible(Reader(report_html(rounded)).root).count("clip=5e-4") == 2
     sure = safecal.evaluate([1, 0] * 300, logits=[800.0, -800.0] * 300)
-    assert opening(sure, sure.verdict).place == "Its predictions are all but certain."
+    assert opening(sure, sure.verdict).place == "Its predictions are almost certain."
 
 
 def test_a_model_that_says_nothing() -> None:
     text = visible(read("coin tosses"))
     assert "The model says almost nothing." in text
     assert "every prediction is a coin toss or a certainty" in text
-    assert "Train it again, or leave it." in visible(read("useless"))
+    assert "Train it again, or do not use it." in visible(read("useless"))
 
 
 def test_states_and_densities() -> None:
@@ -299,9 +300,30 @@ def test_states_and_densities() -> None:
     assert "states in 4 dimensions" in text
     assert "covariances are about" in text
     assert f"NEES{4 + 2 * evaluation.ecd:.4f}" in text
-    assert "0.1 nat a dimension, 0.4 nat for 4" in text
+    assert "0.1 nat per dimension, 0.4 nat for 4" in text
     assert "There is no temperature to show: no log-partition function." in visible(read("unnormalised"))
     assert "its densities should be flatter" in visible(read("density")).lower()
+
+
+def test_one_dimension_has_variances() -> None:
+    found = safecal.gaussian(np.linspace(-3.0, 3.0, 400), np.zeros(400), std=1.0).evaluate()
+    assert "its variances are" in found.verdict.reason
+    assert "covariances" not in visible(Reader(report_html(found)).root).replace("covariance that", "")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "density", "unsafe"])
+def test_the_spread_of_surprise_is_drawn_where_there_is_no_reliability(name: str) -> None:
+    text = visible(read(name))
+    assert ("How often is it surprised, and how much?" in text) == (name != "unsafe")
+    assert ("Where the line is above the dashed one" in text) == (name == "gaussian")
+
+
+def test_the_spread_of_surprise_tells_of_infinite_rows() -> None:
+    some = excess_picture("a", ExcessShares(np.array([-0.5, 1.0]), np.array([1.0, 0.6]), None, 0.1))
+    assert some is not None
+    assert "In 60\N{NO-BREAK SPACE}% of the rows the model was more surprised than it announced." in some
+    assert "In 10\N{NO-BREAK SPACE}% the surprise was infinite." in some
+    assert excess_picture("a", ExcessShares(np.empty(0), np.empty(0), None, 1.0)) is None
 
 
 def _of_family(evaluation: Evaluation, family: str) -> Evaluation:
@@ -328,10 +350,10 @@ def test_safe_on_average_is_not_safe_everywhere() -> None:
     assert (verdict.decision, verdict.on_average, verdict.shown[0].name) == ("UNSAFE", "SAFE", "group few")
     page = report_html(evaluation)
     text = visible(Reader(page).root)
-    assert "In places it is surer than it should be" in text
-    assert "keeps its word" not in text
+    assert "In some places it is more certain than it should be" in text
+    assert "can be trusted" not in text
     assert 'class="safe"' not in page
-    assert "On average its confidence is right. But people meet it in one place at a time." in text
+    assert "On average its confidence is right, but the average hides places where it is not." in text
     assert "Do not act on its confidence there." in text
     assert "Look at the rows there. Over-confident beyond the limit: group few." in text
 
@@ -344,7 +366,9 @@ def test_the_first_screen_names_place_number_and_what_is_allowed() -> None:
     first = root.all("section")[0]
     assert words(first.all("p", class_="place")[0].text) == place.where[0].upper() + place.where[1:] + "."
     number = words(first.all("p", class_="figure")[0].text)
-    assert number.startswith(f"{place.ecd.low:.3g} nat more surprise than it announced there, at least. 0.2 is")
+    assert number.startswith(
+        f"{place.ecd.low:.3g} nat more surprise than it announced there: at least that much. Up to 0.2 is"
+    )
     assert f"{place.n} rows" in number
     headings = [heading.text for heading in first.all() if re.fullmatch("h[23]", heading.tag)]
     assert headings == ["UNSAFE", "What to do", "What it means", "Why"]
@@ -363,7 +387,7 @@ def _shifted(n: int) -> Evaluation:
             "safe",
             "None of 56 ranges of its predictions and none of 6 groups is over",
             "nat",
-            "than it announced, at most",
+            "than it announced: at most that much",
         ),
         (
             "cautious",
@@ -371,15 +395,30 @@ def _shifted(n: int) -> Evaluation:
             "nat",
             "less surprise than it announced",
         ),
-        ("undetermined", "Over-confidence is not shown, and not ruled out.", "nat", "than it announced, perhaps"),
-        ("unsafe", "It is worst in site north.", "nat", "than it announced, at least, on average. 0.1 is allowed."),
+        (
+            "undetermined",
+            "Over-confidence is neither shown nor ruled out.",
+            "nat",
+            "than it announced, on average: it may be",
+        ),
+        (
+            "unsafe",
+            "It is worst in site north.",
+            "nat",
+            "than it announced: at least that much, on average. Up to 0.1 is allowed.",
+        ),
         ("useless", "Worst: where it says 89 to 90.5 %, it happens in 50 % of the cases.", "nat", "at least"),
-        ("gaussian", "On average, over all rows.", "nat", "0.4 is allowed."),
-        ("many", "Over-confidence is not shown", "times", "the logits it should give, perhaps. 1.5 times are allowed."),
-        ("impossible", "In group None it is surer", "2 outcomes", "of probability 0. None is allowed."),
-        ("all impossible", "In 1 row.", "1 outcome", "of probability 0."),
-        ("certain", "Over-confidence is not shown", "60 rows", "a probability of exactly 0."),
-        ("coin tosses", "On average, over all rows: its predictions have no ranges", "0 nat", "at most"),
+        ("gaussian", "On average, over all rows.", "nat", "Up to 0.4 is allowed."),
+        (
+            "many",
+            "Over-confidence is neither",
+            "times",
+            "the logits it should give, perhaps. Up to 1.5 times is allowed.",
+        ),
+        ("impossible", "In group None it is surer", "2 outcomes", "happened to which it had given probability 0. None"),
+        ("all impossible", "In 1 row.", "1 outcome", "given probability 0."),
+        ("certain", "Over-confidence is neither shown", "60 rows", "a probability of exactly 0."),
+        ("coin tosses", "On average, over all rows. Its predictions have no ranges", "0 nat", "at most"),
     ],
 )
 def test_the_first_screen_of_every_kind(case: str, place: str, number: str, about: str) -> None:
@@ -394,7 +433,7 @@ def test_the_first_screen_counts_mistakes() -> None:
     found = opening(rare, rare.verdict)
     assert found.place == "It announced 105 mistakes and made 1921."
     assert (found.number, found.about) == (
-        "17.5 times", "as many mistakes as announced, at least. 3 times are allowed.",
+        "17.5 times", "as many mistakes as announced: at least that. Up to 3 times is allowed.",
     )  # fmt: skip
     assert "It announced 105 mistakes and made 1921." in visible(Reader(report_html(rare)).root)
     ward = np.arange(50_000) % 5
@@ -402,7 +441,7 @@ def test_the_first_screen_counts_mistakes() -> None:
     result = safecal.evaluate(y, np.full(50_000, 0.001), by={"ward": ward})
     found = opening(result, result.verdict)
     assert found.place.startswith("In ward 1 it announced 10 mistakes and made ")
-    assert found.about.startswith("as many mistakes as it announced. 3 times are allowed.")
+    assert found.about.startswith("as many mistakes as it announced. Up to 3 times is allowed.")
     root = Reader(report_html(result)).root
     (row,) = root.all("table", class_="keys")[-1].all("tr", class_="beyond")
     assert re.fullmatch(r"\d+ mistakes, 10 announced", row.children[-1].text)
@@ -413,13 +452,16 @@ def test_the_first_screen_of_temperatures_and_of_averages_alone() -> None:
     z = rng.normal(0, 0.5, 100_000)
     hot = safecal.evaluate(rng.random(100_000) < 1 / (1 + np.exp(-z / 2)), logits=z)
     found = opening(hot, hot.verdict)
-    assert (found.number[-5:], found.about) == ("times", "the logits it should give, at least. 1.5 times are allowed.")
+    assert (found.number[-5:], found.about) == (
+        "times",
+        "the logits it should give: at least that. Up to 1.5 times is allowed.",
+    )
     other = _of_family(hot, "mixture")
-    assert opening(other, other.verdict).about.startswith("is its temperature, at least.")
+    assert opening(other, other.verdict).about.startswith("is its temperature: at least that.")
     average = safecal.evaluate(rng.random(5000) < 0.8, np.full(5000, 0.8), rule="average")
-    assert opening(average, average.verdict).place == "On average, over all rows: places were not looked at."
+    assert opening(average, average.verdict).place == "On average, over all rows. The verdict did not look at places."
     text = visible(Reader(report_html(average)).root)
-    assert "Only averages were judged: the verdict looks at no place." in text
+    assert "Only averages were judged: the verdict did not look at places." in text
     assert "ruleaverage" in text
 
 
@@ -430,9 +472,9 @@ def test_a_suspected_place_withholds_safe_and_is_shown() -> None:
     assert (evaluation.verdict.decision, evaluation.verdict.shown) == ("UNDETERMINED", ())
     root = Reader(report_html(evaluation)).root
     text = visible(root)
-    assert "In places it may not be safe" in text
+    assert "In some places it may be over-confident" in text
     assert "treat its confidence there as unproven" in text
-    assert "In no place is it shown to be over-confident beyond the limit, but in some that is suspected." in text
+    assert "No place is shown to be over-confident beyond the limit, but some are suspected." in text
     (table,) = root.all("table", class_="places")
     assert {row.children[-1].text for row in table.all("tbody")[0].all("tr")} == {"suspected"}
     assert table.all("tr", class_="suspected")
@@ -487,9 +529,10 @@ def test_the_picture_along_the_predictions_is_that_of_the_plot(case: str) -> Non
 def test_where_there_are_no_ranges_the_page_says_so() -> None:
     text = visible(read("gaussian"))
     assert (
-        "It is judged on average alone. Its predictions are all alike, or have no order: they have no ranges." in text
+        "Only the averages were judged. Its predictions are all alike, or have no order, so there are no ranges."
+        in text
     )
-    assert "In no place is it shown to be over-confident beyond the limit, and in none is that" in visible(read("safe"))
+    assert "No place is shown to be over-confident beyond the limit, and none is suspected" in visible(read("safe"))
 
 
 def test_a_page_of_two_classes_is_small() -> None:
@@ -528,7 +571,7 @@ def test_temperatures_in_words() -> None:
         ("bernoulli", 2.0): "its logits are about 2 times too large",
         ("categorical", 0.25): "its logits are about 4 times too small",
         ("bernoulli", 1.001): "its logits are about right",
-        ("gaussian", 2.0): "its covariances are about 2 times too small",
+        ("gaussian", 2.0): "its variances are about 2 times too small",
         ("density", 0.5): "its densities should be sharper, with temperature 0.5",
         ("bernoulli", 0.0): "every outcome was the most likely one",
         ("bernoulli", math.inf): "its confidence carries no information",
@@ -574,7 +617,7 @@ def test_a_crowd_of_bins_and_groups() -> None:
     text = visible(root)
     assert "800 of 1000 groups are left out, none of them with a larger ECD than those shown." in text
     assert "The other 960 groups are not drawn." in text
-    assert "Neighbours of the 500 bins are added up, to 50." in text
+    assert "The 500 bins are joined to 50 here." in text
     bins, groups = root.all("table", class_="keys")
     assert len(bins.all("tbody")[0].all("tr")) == 50
     assert len(groups.all("tbody")[0].all("tr")) == 200

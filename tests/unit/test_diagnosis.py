@@ -128,7 +128,7 @@ def test_a_shift_is_not_called_a_temperature_in_the_report(tmp_path: Path) -> No
     result = FAULTS["a shift and a slope"][0](np.random.default_rng(0), 10_000)
     result.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Mend the shift." in page
+    assert "Correct the shift." in page
     assert "Recalibrate it." not in page
 
 

@@ -1,12 +1,16 @@
 """A verdict looks everywhere: over-confidence in a range or in a group is found, named, and never explained away."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import special
 
 import safecal
-from safecal import Place
+from safecal import Local, Place
 from safecal.errors import MergeError
+from safecal.inference.ranges import bounded_ranges
+from safecal.inference.sum_bounds import firm_and_weak_bounds
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
 
 N = 20_000
@@ -383,3 +387,17 @@ def test_classes_are_called_by_their_labels_at_every_step(rng: np.random.Generat
     other = safecal.categorical(y, logits=z, labels=names[::-1].tolist()).tally()
     with pytest.raises(MergeError, match="the same classes in the same order"):
         halves[0] + other
+
+
+def test_upper_bounds_of_ranges_are_found_when_they_are_asked_for(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, 3000)
+    tally = safecal.bernoulli(rng.random(3000) < special.expit(z), logits=z).tally()
+    local = Local.of(tally)
+    untouched = pickle.loads(pickle.dumps(local))
+    sums = bounded_ranges(tally, local.error, local.min_share).sums
+    assert sums is not None
+    low, high, _ = firm_and_weak_bounds(sums, local.error / len(local), 0.1)
+    np.testing.assert_array_equal(local.column("ecd_low"), low)
+    np.testing.assert_array_equal(local.column("ecd_high"), high)
+    assert untouched[3].ecd.high == high[3]
+    assert untouched == local

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
 
@@ -70,6 +70,8 @@ class FamilyWords:
         What is predicted; ``{classes}`` is how many classes there are.
     scaled : str
         What a temperature acts on.
+    alone : str
+        The same in one dimension, where it has another name there.
     sense : {"large", "small", "sharp"}
         What those are where the temperature is above 1: so many times too large, too small, or just too sharp.
     right : str
@@ -86,6 +88,23 @@ class FamilyWords:
     right: str = ""
     call: str = "predictions.evaluate({})"
     tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."
+    alone: str = ""
+
+    def of(self, dimension: int) -> Self:
+        """Return the words for predictions of that dimension.
+
+        Examples
+        --------
+        >>> FamilyWords(scaled="covariances", alone="variances").of(1).scaled
+        'variances'
+        """
+        if dimension > 1 or not self.alone:
+            return self
+        return replace(
+            self,
+            scaled=self.alone,
+            right=self.right.replace(self.scaled.removesuffix("s"), self.alone.removesuffix("s")),
+        )
 
     @property
     def factor(self) -> str | None:

@@ -42,6 +42,7 @@ class Gaussian(Predictions):
     words: ClassVar[FamilyWords] = FamilyWords(
         kind="states",
         scaled="covariances",
+        alone="variances",
         sense="small",
         right="the covariance that it states",
         call="safecal.gaussian(x_true, mean, cov=cov).evaluate({})",

@@ -8,6 +8,6 @@
 ``bounds``, ``calibration``      intervals, the temperature and the test, of all rows
 ``sum_bounds``, ``key_temperatures``   intervals of many bins, ranges or groups at once
 ``ranges``, ``local``            how predictions are cut into ranges, and what is known of each
-``mistakes``, ``cox``, ``shifts``, ``causes``   other scales than nats, and what explains the excess
+``mistakes``, ``cox``, ``shifts``   other scales than nats
 ``equality``                     what two equal models do by chance
 """

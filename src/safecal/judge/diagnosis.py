@@ -1,18 +1,26 @@
-"""What is wrong with a model that is not safe: one cause of a fixed list, its evidence, and what mends it."""
+"""What is wrong with a model that is not safe: one cause of a fixed list, its evidence, and what corrects it.
+
+Simple faults of two outcomes are compared by their likelihood: nothing, a temperature, a shift, both, or a few wrong
+labels. Each is a change of the predictions with one or two numbers to fit. The one with the largest likelihood wins, at
+a price of `_PRICE` for each number; what is left is compared range by range, for faults that none of them explains.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
+from scipy import special
 
 from .. import documents
+from .._sums.cells import Points
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
+from .._types import FloatArray, IndexArray
 from ..families.predictions import family_named
 from ..inference.bounds import law_of
-from ..inference.causes import PRICE, Explained, explain
+from ..inference.cox import LogisticRows
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts, gain_by_shifts, shift_gain
 from .places import Place
@@ -20,15 +28,9 @@ from .places import Place
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 
 CAUSES = (
-    "too sharp",
-    "too vague",
-    "shifted",
-    "a few confident mistakes",
-    "only in places",
-    "only a group",
-    "only a slice",
+    "too sharp", "too vague", "shifted", "a few confident mistakes", "only in places", "only a group", "only a slice",
     "rounding",
-)
+)  # fmt: skip
 NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
 OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group", "only a slice")  # of which a temperature says nothing
 _RARE = 1e-3  # p-value of what is left, below which something else is wrong too
@@ -36,12 +38,34 @@ _HALF = 0.3  # of what a simple fault explains: with more than this left, it is 
 _FEW = 0.1  # of the labels: more wrong ones are not a few
 _QUIET = 2.5  # standard errors: groups whose summed excess is within them show nothing
 _WORST = 0.5  # of all excess above 0, in the worst 1 % of the rows
+_PRICE = 6.0  # of one fitted number, in log-likelihood: by chance alone it gains as much in 1 of 1900 samples
+_LESS = 3.0  # that wrong labels must gain beyond a temperature: where predictions are vague the two are alike
+_ALIKE = 1e-3  # log-likelihood: less is no difference
+_SHARE = 1e-12  # of labels: less is no difference
+_HALVINGS, _STEPS = 8, 30  # of the scale of that share, and of Newton's method
+_RANGES = 16  # of about equal information, in which the rest is compared
+
+
+class Explained(NamedTuple):
+    """How well each fault explains the outcomes.
+
+    ``gain`` is the log-likelihood of each above that of the predictions as they are; ``cause`` the best, at its price,
+    or ``"none"``; ``rest`` the p-value that nothing else is wrong.
+    """
+
+    cause: str
+    gain: dict[str, float]
+    shift: float
+    slope: float
+    noise: float
+    rest: float
+    p_rest: float
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The cause that fits the outcomes best, and what mends it.
+    """The cause that fits the outcomes best, and what corrects it.
 
     Attributes
     ----------
@@ -173,7 +197,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         if found.p_rest < _RARE and found.rest > _HALF * max(gain, found.gain.get(found.cause, 0.0)):
             return _places(where)
         uneven, number = _uneven(tally)
-        if max(uneven, gain_by_shifts(tally)) > max(gain, 2.0 * PRICE):
+        if max(uneven, gain_by_shifts(tally)) > max(gain, 2.0 * _PRICE):
             return Diagnosis(
                 "shifted",
                 f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}.",
@@ -181,7 +205,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
                 " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
             )
     shifted, axis = shift_gain(tally)
-    if shifted > max(gain, PRICE * tally.dimension):
+    if shifted > max(gain, _PRICE * tally.dimension):
         assert tally.axes is not None
         return Diagnosis(
             "shifted",
@@ -190,9 +214,9 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             "A larger covariance hides a bias and does not correct it: look for a wrong model, offset or unit on that"
             " axis.",
         )
-    if tally.top is None and worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
+    if tally.top is None and worst_share >= _WORST and gain > _PRICE and temperature.value > 1.0 and tally.n >= 100:
         return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
-    if gain > PRICE:
+    if gain > _PRICE:
         return _scaled(tally, temperature, None)
     return _places(where) if any(place.shown for place in where) else None
 
@@ -239,7 +263,7 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     t = temperature.value
     if math.isnan(t):
         return None
-    words = family_named(tally.family).words
+    words = family_named(tally.family).words.of(tally.dimension)
     how = (
         f"its temperature is about {t:.3g}"
         if words.factor is None
@@ -296,3 +320,78 @@ def _places(where: Sequence[Place]) -> Diagnosis:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.3g} %"
+
+
+@np.errstate(all="ignore")  # log-odds may be so far that squares of them overflow; such fits do not exist
+def explain(points: Points, least: float = 0.0) -> Explained:
+    """Compare the faults. ``least`` is the chance of a wrong label to be right all the same: one over the classes."""
+    rows = LogisticRows.of(points)
+    z = rows.z
+    given = rows.at(0.0, 1.0)
+    base = given.value
+    fits = {
+        "slope": rows.best((0.0, 1.0), (False, True), given),
+        "shift": rows.best((0.0, 1.0), (True, False), given),
+        "both": rows.best((0.0, 1.0), (True, True), given),
+    }
+    gain = {name: fit.value - base if fit.exists else 0.0 for name, fit in fits.items()}
+    noise, gain["noise"] = _noise(rows, base, least)
+    price = {"slope": _PRICE, "shift": _PRICE, "noise": _PRICE + _LESS, "both": 2.0 * _PRICE}
+    # Where all predictions are alike a shift and a slope are one, and rounding must not choose between them.
+    cause = max(gain, key=lambda name: gain[name] - price[name] + _ALIKE * (name == "shift"))
+    if gain[cause] <= _PRICE * (1.0 + (cause == "both")):
+        cause = "none"
+    said = special.expit(z)
+    if cause == "noise":
+        said = (1.0 - noise) * said + noise * (least if least else 0.5)
+    elif cause != "none":
+        said = special.expit(fits[cause].shift + fits[cause].slope * z)
+    fitted = {"none": 0, "both": 2}.get(cause, 1)
+    fit = fits["shift" if cause == "shift" else "both"]
+    rest = _rest(rows, np.where(points.positive, points.cell, -1 - points.cell), said, fitted)
+    return Explained(cause, gain, fit.shift, fit.slope, noise, *rest)
+
+
+def _noise(rows: LogisticRows, base: float, least: float) -> tuple[float, float]:
+    """Return the share of labels that look as if drawn at random, and how much it gains."""
+    m, other = rows.mass, least if least else 0.5
+    mass = special.expit(np.where(rows.happened, rows.z, -rows.z))
+    chance = np.where(rows.happened, other, 1.0 - other)
+
+    apart = chance - mass
+
+    def slopes(share: float) -> tuple[float, float]:
+        ratio = apart / (mass + share * apart)
+        return float(m @ ratio), -float(m @ (ratio * ratio))
+
+    low, high = 1e-9, 1.0
+    if not slopes(low)[0] > 0.0:
+        return 0.0, 0.0
+    for _ in range(_HALVINGS):  # the likelihood is concave: first its scale, and then Newton's steps
+        share = math.sqrt(low * high)
+        low, high = (share, high) if slopes(share)[0] > 0.0 else (low, share)
+    share = low
+    for _ in range(_STEPS):
+        first, second = slopes(share)
+        before, share = share, min(max(share - first / second, low), high)
+        if abs(share - before) < _SHARE:
+            break
+    return share, max(float(m @ np.log(mass + share * apart)) - base, 0.0)
+
+
+def _rest(rows: LogisticRows, cell: IndexArray, said: FloatArray, fitted: int) -> tuple[float, float]:
+    """Return about what is still to be gained in ranges, each a union of whole cells, and the p-value of their gaps."""
+    m = rows.mass
+    cell = cell - cell.min()
+    spread = np.bincount(cell, weights=rows.w * m * said * (1.0 - said))
+    gap = np.bincount(cell, weights=m * (rows.happened - said))
+    before = np.cumsum(spread)
+    if not before[-1] > 0.0:
+        return 0.0, 1.0
+    place = np.minimum((_RANGES * (before - 0.5 * spread) / before[-1]).astype(np.intp), _RANGES - 1)
+    gaps, spreads = (np.bincount(place, weights=x, minlength=_RANGES) for x in (gap, spread))
+    some = spreads > 0.0
+    freedom, total = float(some.sum() - fitted), float((gaps[some] ** 2 / spreads[some]).sum())
+    if freedom <= 0.0:
+        return 0.0, 1.0
+    return 0.5 * max(total - freedom, 0.0), float(special.chdtrc(freedom, total))

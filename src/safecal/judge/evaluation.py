@@ -1,6 +1,5 @@
 """Everything about one set of predictions, and what follows from it."""
 
-import math
 import os
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,7 @@ from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from ..options import LimitOptions, Limits
 from ..slices.results import Slices
-from .display import Metric, class_rows, cox_rows, evaluation_text, inference_rows, metric_rows
+from .display import evaluation_text
 from .groups import GroupVerdict, group_verdict
 from .readings import Readings
 from .reasons import reading
@@ -248,19 +247,9 @@ class Evaluation(Readings):
     def _remedy(self) -> str:
         return "" if self.verdict.diagnosis is None else self.verdict.diagnosis.remedy
 
-    def _title(self) -> str:
-        return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
-
     def _tables(self) -> list[Table]:
         groups = None if self.groups is None else self.groups.worst_first()
         return [table for table in (self.bins, groups) if table is not None]
-
-    def _metrics(self) -> list[Metric]:
-        verdict = self.verdict
-        head = inference_rows(verdict.ecd, verdict.temperature, self.test, verdict.mistakes)
-        if not self.summary.n_impossible:  # no shift explains an impossible outcome
-            head += cox_rows(self.cox) + class_rows(self.class_shifts)
-        return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
     def plot(self, part: str | None = None, *, ax: Any = None, name: str | None = None) -> Any:
         """Draw the verdict, the reliability diagram, ECD by bin, the temperature and the groups, in one figure.
@@ -358,14 +347,14 @@ class Evaluation(Readings):
         documents.every((
             *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
             (v.n_impossible == self.summary.n_impossible, "must have the same `n_impossible` in its `verdict`"),
-            (_same(self.interval.value, self.ecd), "must have the ECD of its sums in its `interval`"),
+            (documents.agrees(self.interval.value, self.ecd), "must have the ECD of its sums in its `interval`"),
             (self.slices is None or self.slices.n == self.n, "must have as many rows in its `slices`"),
             (self.interval.level == self.limits.level, "must have the `level` of its limits in its `interval`"),
             *((derived.get(name, mine) == mine, f"must have the `{name}` of its tally") for name, mine in own.items()),
         ))  # fmt: skip
         with documents.at("metrics"):
             for name, value in derived.get("metrics", {}).items():
-                if name not in _METRICS or not _same(value, getattr(self, name)):
+                if name not in _METRICS or not documents.agrees(value, getattr(self, name)):
                     documents.refuse(f"must be what the sums give; `{name}` is not")
 
     @staticmethod
@@ -407,9 +396,3 @@ _DERIVED: dict[str, Any] = {
     "metrics": documents.mapping_of(documents.numbers),
     "baseline": _aside,
 }
-
-
-def _same(found: float, wanted: float) -> bool:
-    """Compare a number that was written with the one that is found, on another machine perhaps."""
-    both = found == wanted or (math.isnan(found) and math.isnan(wanted))
-    return both or (math.isfinite(wanted) and abs(found - wanted) <= 1e-6 * abs(wanted) + 1e-9)

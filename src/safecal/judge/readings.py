@@ -16,9 +16,11 @@ from .._sums.tally import Tally
 from ..inference.bounds import Bounds, law_of
 from ..inference.calibration import tally_test
 from ..inference.cox import Cox
+from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import Axis, ClassShifts, axes_of
 from ..options import Limits
+from .display import Metric, class_rows, cox_rows, inference_rows, metric_rows
 from .reliability import Reliability, reliability_of
 
 __all__ = ["Readings"]
@@ -32,6 +34,9 @@ class Readings(ABC):
 
     tally: Tally
     limits: Limits
+    interval: Interval
+    temperature: Interval
+    mistakes: Mistakes | None
     drawn: Reliability | None
     tested: TestResult | None
     _found: dict[Hashable, Any]
@@ -191,3 +196,12 @@ class Readings(ABC):
             As `interval`.
         """
         return self.bounds.interval(fraction(level, "level"))
+
+    def _title(self) -> str:
+        return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
+
+    def _metrics(self) -> list[Metric]:
+        head = inference_rows(self.interval, self.temperature, self.test, self.mistakes)
+        if not self.summary.n_impossible:  # no shift explains an impossible outcome
+            head += cox_rows(self.cox) + class_rows(self.class_shifts)
+        return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)

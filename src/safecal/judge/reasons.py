@@ -155,7 +155,7 @@ class Average:
             mistakes,
             many,
             limits.threshold,
-            family_named(tally.family).words,
+            family_named(tally.family).words.of(tally.dimension),
         )
 
     def times(self, how: str, value: float) -> str:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
-from scipy import special
 
 from .._types import FloatArray
-from ..families.predictions import family_named
+from ..html.excess import ExcessShares
 from ..judge.evaluation import Evaluation
 from .display import OVER, UNDER, Display, Look, direction_label, ink, legend_above, message, percent
 
@@ -137,14 +136,10 @@ class ExcessDisplay(Display):
 def spread_of(evaluation: Evaluation) -> ExcessDisplay:
     """Return the display of an evaluation, not drawn."""
     s = evaluation.summary
-    counts, sums = np.array(evaluation.histogram.counts), np.array(evaluation.histogram.sums)
-    full = counts > 0.0
-    excess, weight = sums[full] / counts[full], counts[full]
-    total = float(weight.sum()) + s.weight_impossible
-    share = (np.cumsum(weight[::-1])[::-1] + s.weight_impossible) / total
-    has_law = family_named(evaluation.family).chi_square and full.any()
-    expected = _chi_square(evaluation.dimension, float(share.min())) if has_law else None
-    return ExcessDisplay(excess, share, expected, s.ecd, evaluation.histogram.median, s.weight_impossible / total)
+    found = ExcessShares.of(evaluation)
+    return ExcessDisplay(
+        found.excess, found.share, found.expected, s.ecd, evaluation.histogram.median, found.impossible
+    )
 
 
 def excess_range(shown: ExcessDisplay) -> tuple[float, float]:
@@ -157,13 +152,6 @@ def excess_range(shown: ExcessDisplay) -> tuple[float, float]:
 def least_share(shown: ExcessDisplay) -> float:
     """Return the smallest share that is drawn."""
     return min(float(shown.share.min()), shown.impossible or 1.0)
-
-
-def _chi_square(dimension: int, least: float) -> FloatArray:
-    """Return excess and share of calibrated states: half a chi-square, minus its mean."""
-    half = 0.5 * dimension
-    shares = np.concatenate([[1.0], np.linspace(0.999, 0.05, 60), np.geomspace(0.05, min(least, 0.05), 60)])
-    return np.stack([special.gammainccinv(half, shares) - half, shares], axis=1)
 
 
 def draw_shares(ax: Axes, shown: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:

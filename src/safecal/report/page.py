@@ -13,6 +13,7 @@ from .._sums.bins import Bins
 from .._sums.table import Table
 from .._versions import version
 from ..families.predictions import family_named
+from ..html.excess import ExcessShares, excess_picture
 from ..html.findings import Findings
 from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
@@ -165,6 +166,8 @@ def pictures_section(findings: Findings) -> Markup:
     parts: list[Markup] = []
     if findings.bins is not None and not math.isnan(findings.evaluation.ece):
         parts.append(_reliability(findings.bins, merged_bins(findings)))
+    if findings.evaluation.summary.sum_brier is None:  # states and densities
+        parts.append(_spread(findings.evaluation))
     if findings.bins is not None:
         parts.append(_bars(findings, findings.bins.name))
     parts.append(_curve(findings))
@@ -176,28 +179,35 @@ def pictures_section(findings: Findings) -> Markup:
 def _reliability(bins: Table, many: str) -> Markup:
     side = "Below the line the model is over-confident."
     if not bins.top_label:
-        side = "Where it is shaded the model is over-confident: what happens is nearer to one half than it says."
+        side = "Where it is shaded, the model is over-confident: the observed share is nearer to one half than it says."
     return figure(
         "Does it happen as often as predicted?",
         reliability_diagram("reliability", bins),
-        f"{side} The grey bars show where 95 % of the observed shares lie if it is "
-        "calibrated: filled dots lie outside, and chance does not explain them. Below, the rows of each bin.",
+        f"{side} The grey bars show where 95 % of the observed shares of a calibrated model lie. "
+        "Filled dots lie outside: chance does not explain them. The bars below count the rows of each bin.",
         many,
     )
 
 
+def _spread(evaluation: Evaluation) -> Markup:
+    found = ExcessShares.of(evaluation)
+    beside = "" if found.expected is None else " Where the line is above the dashed one, it is surprised too often."
+    said = "Excess is the surprise of a row beyond what the model announced; ECD is its mean."
+    return figure("How often is it surprised, and how much?", excess_picture("spread", found), f"{said}{beside}")
+
+
 def _bars(findings: Findings, name: str) -> Markup:
     return figure(
-        f"Where is it surprised? ECD by {name}",
+        f"Where is it too surprised? ECD by {name}",
         forest("bars", f"ECD of each bin of {name}", findings.in_bins, bars=True),
-        "To the right over-confident, to the left under-confident. "
-        f"The intervals hold together at {percent(findings.verdict.level)}. {FOR_READING}",
+        "To the right it is over-confident, to the left under-confident. "
+        f"The intervals hold for all bins together, at {percent(findings.verdict.level)}. {FOR_READING}",
         merged_bins(findings),
     )
 
 
 def _curve(findings: Findings) -> Markup:
-    heading = "Which temperature do the data ask for?"
+    heading = "Which temperature fits the data?"
     verdict = findings.verdict
     image = temperature_picture("temperature", TemperatureCurve.of(findings.evaluation))
     if image is None and math.isnan(verdict.temperature.value):
@@ -208,8 +218,9 @@ def _curve(findings: Findings) -> Markup:
     return figure(
         heading,
         image,
-        "The lower the curve, the better the data agree with a temperature; where it is high, they rule it out. The "
-        f"interval is what lies below the dashed line. Shaded: more than the {plain(verdict.max_temperature)} allowed.",
+        "Where the curve is low, the data agree with the temperature; where it is high, they rule it out. The "
+        "interval lies where the curve is below the dotted line. "
+        f"Shaded: more than the {plain(verdict.max_temperature)} allowed.",
     )
 
 
@@ -217,10 +228,10 @@ def _forest(findings: Findings) -> Markup:
     found = findings.in_groups
     left = f" The other {grouped(len(found) - _DRAWN)} groups are not drawn." if len(found) > _DRAWN else ""
     return figure(
-        "For whom? ECD by group, the worst first",
+        "In which groups? ECD by group, the worst first",
         forest("groups", "ECD of each group", found[:_DRAWN], bars=False),
-        "Larger squares hold more rows; filled ones are beyond their limit. The intervals hold together, and are those "
-        "of the verdict.",
+        "Larger squares have more rows; filled ones are beyond their limit. The intervals are those of the verdict, "
+        "and hold for all groups together.",
         left,
     )
 
@@ -235,10 +246,10 @@ def _details(evaluation: Evaluation, context: Context, *, with_document: bool) -
         again += [element("h3", "On the command line"), _code(command, "The command")]
     again += [element("h3", "In Python"), _code(snippet(evaluation), "The Python code")]
     if with_document:
-        said = "This file holds the whole evaluation as a JSON document, with the sums behind every number: "
+        said = "This file contains the whole evaluation as a JSON document, with the sums behind every number: "
         note = join([said, element("code", "safecal.Evaluation.from_dict"), " reads it."])
     else:
-        note = join(["The JSON document of the evaluation is left out here: the file would exceed 200 kB."])
+        note = join(["The JSON document of the evaluation is left out: the file would be larger than 200 kB."])
     tables = element(
         "div",
         pairs_table(parameters(evaluation), "Parameters and methods"),
@@ -262,15 +273,19 @@ GLOSSARY = (
     ("ECD", "entropic calibration difference: the mean excess; above 0 over-confident, below 0 under-confident"),
     (
         "temperature",
-        "the power 1/T that makes the predictions fit best; above 1 over-confident, below 1 under-confident",
+        "T, where raising the predictions to the power 1/T fits the data best; above 1 over-confident, below 1 "
+        "under-confident",
     ),
-    ("mistake", "an outcome other than the likeliest; announced by what the model left to the others"),
-    ("range", "a part of the predictions in their order: halves to sixteenths of the rows"),
-    ("suspected", "beyond the limit by its estimate, but not by its bound: more rows would tell"),
+    (
+        "mistake",
+        "an outcome other than the likeliest; the model announces so many by the probability it gives to the others",
+    ),
+    ("range", "a part of the predictions in their order: from half to a sixteenth of the rows"),
+    ("suspected", "the estimate is beyond the limit, but its lower bound is not: more rows would decide"),
     ("dimension", "two nats of spread of the surprise, at least one; for states their dimension, for two classes 1"),
-    ("over-confident", "more surprised than announced; unsafe, because people rely on announced certainty"),
+    ("over-confident", "more surprised than announced; unsafe, because people rely on its certainty"),
     ("under-confident", "less surprised than announced; cautious"),
-    ("impossible", "an outcome happened to which the model had given probability 0: an infinite surprise"),
+    ("impossible", "something happened to which the model had given probability 0: an infinite surprise"),
     ("NLL", "negative log-likelihood: the mean surprisal; a proper score, smaller is better"),
     (
         "ECE",
@@ -298,12 +313,15 @@ def parameters(evaluation: Evaluation) -> Pairs:
     found = [("family", e.family), ("rows", grouped(e.n))]
     if e.dimension > 1:
         found.append(("dimension", str(e.dimension)))
-    unit = "nat" if many == 1.0 else f"nat a dimension, {plain(e.verdict.allowed)} nat for {plain(many)}"
+    unit = "nat" if many == 1.0 else f"nat per dimension, {plain(e.verdict.allowed)} nat for {plain(many)}"
     found += [
         ("threshold", f"{plain(limits.threshold)} {unit}"),
         ("max_temperature", plain(limits.max_temperature)),
         ("max_ratio", f"{plain(limits.max_ratio)} times as many mistakes as announced"),
-        ("local_threshold", f"{plain(limits.local_threshold)} nat{'' if many == 1.0 else ' a dimension'}, in a range"),
+        (
+            "local_threshold",
+            f"{plain(limits.local_threshold)} nat{'' if many == 1.0 else ' per dimension'}, in a range",
+        ),
         ("min_share", f"{percent(limits.min_share)} of the rows, in a range"),
         ("level", percent(limits.level)),
         ("rule", limits.rule),

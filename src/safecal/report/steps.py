@@ -38,7 +38,7 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
         share = percent(verdict.worst_share)
         why = f"The most surprising 1 % of the rows hold {share} of all excess above 0. "
-        why += "Are their labels wrong, or are they of another kind?"
+        why += "Are their labels wrong, or are these rows of another kind?"
         steps.append(("Look at the most surprising rows.", why))
     if verdict.decision == SAFE:
         steps += _for_safe(verdict)
@@ -59,10 +59,13 @@ def _for_impossible() -> list[Step]:
 def _for_places(verdict: Verdict) -> list[Step]:
     look = ("Look at the rows there.", _places(verdict.where))
     if verdict.decision != UNSAFE:
-        return [("Do not take it for safe.", "Until it is decided, treat its confidence there as unproven."), look]
-    lets = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
-    alike = "One temperature changes all places alike. Train it again with more rows from there, or correct each place "
-    alike += "by itself."
+        return [
+            ("Do not assume that it is safe.", "Until more rows decide, treat its confidence there as unproven."),
+            look,
+        ]
+    lets = "Until this is repaired, a threshold on its confidence lets more errors through than it promises."
+    alike = "One temperature changes all places in the same way. Train the model again with more rows from there, or "
+    alike += "correct each place separately."
     repair = ("Repair more than its temperature.", alike)
     return [("Do not act on its confidence there.", lets), look, *(_for_cause(verdict.diagnosis) or [repair])]
 
@@ -76,11 +79,11 @@ def _for_cause(diagnosis: Diagnosis | None) -> list[Step]:
 
 _MENDS = {
     "too sharp": "Recalibrate it.",
-    "shifted": "Mend the shift.",
+    "shifted": "Correct the shift.",
     "a few confident mistakes": "Look for wrong labels.",
-    "only in places": "Mend these ranges.",
-    "only a group": "Mend that group.",
-    "only a slice": "Mend that slice.",
+    "only in places": "Correct these ranges.",
+    "only a group": "Correct that group.",
+    "only a slice": "Correct that slice.",
 }
 
 
@@ -88,14 +91,16 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     family = family_named(evaluation.family)
     if not family.discrete:
         steps: list[Step] = [
-            ("Do not rely on its ranges.", "Gates and alarms built on them miss more than they promise.")
+            ("Do not rely on its uncertainty.", "Gates and alarms that are built on it miss more than they promise.")
         ]
     else:
-        gate = "A threshold on its confidence lets through more errors than it promises, until this is repaired."
+        gate = "Until this is repaired, a threshold on its confidence lets more errors through than it promises."
         steps = [("Do not act on its confidence.", gate)]
     mends = _for_cause(verdict.diagnosis)
     if math.isinf(evaluation.temperature.value):
-        steps.append(("Train it again, or leave it.", "Its confidence says nothing, and no temperature changes that."))
+        steps.append(
+            ("Train it again, or do not use it.", "Its confidence says nothing, and no temperature changes that.")
+        )
     elif family.words.factor is None:
         steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
     elif mends:
@@ -110,17 +115,17 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
 
 
 def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
-    careful = ("Do not take it for safe.", "Until it is decided, treat its confidence as unproven.")
+    careful = ("Do not assume that it is safe.", "Until more rows decide, treat its confidence as unproven.")
     if evaluation.n_certain and verdict.rows_needed is None:
         value = clip_for(round(math.exp(evaluation.tally.most_entropy)), evaluation.tally.decimals)
         clip = join([element("code", f"clip={value}"), ", for example: then no failure is infinite."])
         logits = ("Pass logits instead of probabilities.", "They never saturate.")
         return [logits, ("Or state a smallest probability.", clip), careful]
     if all_but_certain(evaluation, verdict):
-        why = "No number of rows can show that it is right. Smaller logits would say how sure it may be."
+        why = "No number of rows can show that it is right. Smaller logits would show how sure it may be."
         return [("Ask whether it should be so certain.", why), careful]
     if verdict.rows_needed is None:
-        why = "These rows are too few to say how many it takes."
+        why = "These rows are too few to say how many are needed."
     else:
         why = f"About {rows(int(rounded(verdict.rows_needed)))} more, of the same kind, would decide."
     return [("Collect more rows.", why), careful]
@@ -129,11 +134,11 @@ def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
 def _for_safe(verdict: Verdict) -> list[Step]:
     steps: list[Step] = []
     if verdict.uninformative:
-        steps.append(("Ask for a better model.", "This one is safe because it says nothing."))
+        steps.append(("Look for a better model.", "This one is safe only because it says nothing."))
     elif verdict.direction == "under-confident":
         how = [element("code", "safecal.SafeTemperature"), " makes it as sharp as is safe."]
-        steps.append(("Let it say more, if that is useful.", join(how)))
-    steps.append(("Evaluate again when the data change.", "The verdict speaks of rows like these."))
+        steps.append(("Make it more certain, if that is useful.", join(how)))
+    steps.append(("Evaluate it again when the data change.", "The verdict is about rows like these."))
     return steps
 
 

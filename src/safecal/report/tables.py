@@ -46,9 +46,9 @@ def cards(findings: Findings) -> Markup:
     ecd, temperature = verdict.ecd, verdict.temperature
     side: str = direction(ecd)
     if side == "no clear direction":
-        side = "as surprised as announced" if ecd.low == ecd.high else "it may lie on either side of 0"
-    said = temperature_in_words(evaluation.family, temperature.value, temperature.method)
-    said += "; 1 is not ruled out" if temperature.low <= 1.0 <= temperature.high else ""
+        side = "as surprised as announced" if ecd.low == ecd.high else "the true value may lie on either side of 0"
+    said = temperature_in_words(evaluation.family, temperature.value, temperature.method, evaluation.dimension)
+    said += "; a temperature of 1 is not ruled out" if temperature.low <= 1.0 <= temperature.high else ""
     parts = [
         _card(
             _heading("ECD", "surprise beyond what it announced"),
@@ -57,7 +57,7 @@ def cards(findings: Findings) -> Markup:
             ecd_gauge("ecd-gauge", ecd, findings.limit),
         ),
         _card(
-            _heading("Temperature", "the data ask for it; 1 is calibrated"),
+            _heading("Temperature", "the one that fits the data best; 1 is calibrated"),
             _figure(temperature, ""),
             f"{sentence(said)}.",
             factor_gauge("temperature-gauge", "Temperature", temperature, verdict.max_temperature),
@@ -71,7 +71,7 @@ def _mistakes(verdict: Verdict) -> Markup | None:
     if found is None:
         return None
     said = f"It announced {count(found.announced)} mistakes and made {count(found.seen)}."
-    about = _heading("Mistakes", "made over announced")
+    about = _heading("Mistakes", "made, divided by announced")
     gauge = factor_gauge("mistakes-gauge", "Mistakes", found.ratio, verdict.limits.max_ratio)
     return _card(about, _figure(found.ratio, ""), said, gauge)
 
@@ -104,25 +104,35 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
         found.append(("impossible", grouped(s.n_impossible), f"outcomes happened that had probability 0; {rest}"))
     if evaluation.n_certain:
         found.append(("certain", grouped(evaluation.n_certain), "rows give some outcome a probability of exactly 0"))
-    how = f"of calibration, {test_name(test.method)} test; small: a calibrated model is rarely so far off"
+    how = f"of calibration, {test_name(test.method)} test; if it is small, a calibrated model is rarely so far off"
     found.append(("p-value", p_value(test.p_value), how))
     if not s.n_impossible:
         found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
     if family_named(evaluation.family).chi_square:
         d = evaluation.dimension
-        found.append(("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; larger is over-confident"))
+        found.append(
+            ("NEES", shown(d + 2.0 * s.ecd), f"{d}, the dimension, is calibrated; a larger value is over-confident")
+        )
     if s.sum_entropy is not None:
-        found.append(("NLL", shown(s.nll), f"nat a row, smaller is better; the model expected {shown(s.mean_entropy)}"))
+        found.append(
+            ("NLL", shown(s.nll), f"nat per row, smaller is better; the model expected {shown(s.mean_entropy)}")
+        )
     found += _of_bins(evaluation)
     if s.sum_brier is not None:
         found.append(("Brier", shown(s.brier), "smaller is better"))
         found.append(("accuracy", shown(s.accuracy), f"at a mean confidence of {shown(s.mean_confidence)}"))
         found.append(("bias", shown(s.bias, signed=True), _bias(s.bias)))
     if not math.isnan(verdict.worst_share):
-        said = "of all excess above 0 lies in the most surprising 1 % of the rows; near 100 %, a few rows decide"
+        said = "of all excess above 0 is in the most surprising 1 % of the rows; near 100 %, a few rows decide"
         found.append(("worst 1 %", percent(verdict.worst_share), said))
     if s.numerical_error > 0.0:
-        found.append(("numerical", shown(s.numerical_error), "nat: standard error of ECD that comes from draws alone"))
+        found.append(
+            (
+                "numerical",
+                shown(s.numerical_error),
+                "nat: the part of the standard error of ECD that comes from random draws",
+            )
+        )
     return found
 
 
@@ -228,10 +238,11 @@ def where_section(findings: Findings) -> Markup:
     parts: list[Markup] = [element("p", together(_lead(evaluation, verdict)), class_="lead")]
     if image is not None:
         said = (
-            "Each step is a range of the predictions, with at least "
-            f"{percent(limits.min_share)} of the rows. Above 0 it is over-confident there, below 0 under-confident. A "
-            "filled diamond is beyond the limit; a hollow one is suspected to be. The grey bounds hold for all ranges "
-            "together. The frame is the worst range: it may be longer than a step, or of one predicted class."
+            "Each step is a range of the predictions with at least "
+            f"{percent(limits.min_share)} of the rows. Above 0 the model is over-confident there, below 0 "
+            "under-confident. A filled diamond is beyond the limit; a hollow one is suspected to be. The grey bounds "
+            "hold for all ranges together. The frame shows the worst range, which may be longer than a step, or of one "
+            "predicted class."
         )
         parts.append(element("figure", image, element("figcaption", together(said)), class_="beside"))
     if verdict.where:
@@ -242,17 +253,17 @@ def where_section(findings: Findings) -> Markup:
 def _lead(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say in a sentence or two what was found, and what was looked at."""
     if not verdict.limits.everywhere:
-        return "Only averages were judged: the verdict looks at no place."
-    alike = "" if len(evaluation.local) else "Its predictions are all alike, or have no order: they have no ranges."
+        return "Only averages were judged: the verdict did not look at places."
+    alike = "" if len(evaluation.local) else "Its predictions are all alike, or have no order, so there are no ranges."
     if alike and evaluation.groups is None:
-        return f"It is judged on average alone. {alike}"
+        return f"Only the averages were judged. {alike}"
     if verdict.shown:
         count = len(verdict.shown)
         found = f"In {count} place{'' if count == 1 else 's'} it is over-confident beyond the limit."
     elif verdict.where:
-        found = "In no place is it shown to be over-confident beyond the limit, but in some that is suspected."
+        found = "No place is shown to be over-confident beyond the limit, but some are suspected."
     else:
-        found = "In no place is it shown to be over-confident beyond the limit, and in none is that suspected."
+        found = "No place is shown to be over-confident beyond the limit, and none is suspected."
     small = f"{sentence(str(verdict.too_small))}." if verdict.too_small.count else ""
     return " ".join(filter(None, (found, alike, small)))
 
@@ -270,7 +281,7 @@ def _places(places: tuple[Place, ...]) -> list[Markup]:
     left = len(places) - _PLACES
     said = "ECD is in nats. Of ranges that overlap, the worst is listed."
     if any(place.type == "group" for place in places):
-        said += " “Wrong” counts the rows in which another outcome happened than the likeliest."
+        said += " “Wrong” counts the rows in which something other than the likeliest outcome happened."
     more = [f" {grouped(left)} more places are in the JSON document." if left > 0 else ""]
     return [region(table, caption), element("p", said, *more, class_="note")]
 
@@ -331,9 +342,9 @@ def _ends(interval: Interval, signed: bool) -> list[str]:
 
 
 def _of_classes(shifts: ClassShifts) -> str:
-    said = "Calibrated classes have a ratio of 1 and a shift of 0; each interval holds by itself."
+    said = "A calibrated class has a ratio of 1 and a shift of 0. Each interval holds by itself."
     if math.isnan(shifts.p_shift):
-        return f"{said} There are none: rows depend on each other."
+        return f"{said} There are no intervals here, because rows depend on each other."
     chance = p_value(shifts.p_shift)
     return f"{said} If every class happened as often as predicted, counts so far off would have a p-value of {chance}."
 
@@ -367,7 +378,7 @@ def merged_bins(findings: Findings) -> str:
     made, count = findings.evaluation.bins, len(findings.in_bins)
     if made is None or len(made) == count:
         return ""
-    return f" Neighbours of the {grouped(len(made))} bins are added up, to {count}."
+    return f" The {grouped(len(made))} bins are joined to {count} here."
 
 
 def tables_section(findings: Findings) -> Markup | None:

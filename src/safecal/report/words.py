@@ -24,17 +24,20 @@ __all__ = [
 ]
 
 _HEADLINES = {
-    SAFE: "Its confidence keeps its word",
-    UNSAFE: "It is surer than it should be",
-    UNDETERMINED: "These rows cannot tell",
+    SAFE: "Its confidence can be trusted",
+    UNSAFE: "It is more certain than it should be",
+    UNDETERMINED: "These rows are not enough to tell",
 }
-_LOCAL_HEADLINES = {UNSAFE: "In places it is surer than it should be", UNDETERMINED: "In places it may not be safe"}
+_LOCAL_HEADLINES = {
+    UNSAFE: "In some places it is more certain than it should be",
+    UNDETERMINED: "In some places it may be over-confident",
+}
 
 
 def headline(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say the decision as one would say it aloud."""
     if verdict.n_impossible:
-        return "It called impossible what happened"
+        return "Something happened that it called impossible"
     headlines = _LOCAL_HEADLINES if in_places(verdict) else _HEADLINES
     return headlines[verdict.decision]
 
@@ -58,15 +61,15 @@ def kind(evaluation: Evaluation) -> str:
     return name if evaluation.dimension == 1 else f"{name} in {evaluation.dimension} dimensions"
 
 
-def temperature_in_words(family: str, value: float, method: str = "") -> str:
+def temperature_in_words(family: str, value: float, method: str = "", dimension: int = 1) -> str:
     """Say what a temperature means for a family.
 
     Examples
     --------
     >>> temperature_in_words("bernoulli", 1.98)
     'its logits are about 1.98 times too large'
-    >>> temperature_in_words("gaussian", 0.5)
-    'its covariances are about 2 times too large'
+    >>> temperature_in_words("gaussian", 0.5), temperature_in_words("gaussian", 2.0, dimension=3)
+    ('its variances are about 2 times too large', 'its covariances are about 2 times too small')
     """
     if math.isnan(value):
         return f"there is none: {method.removeprefix('none: ')}"
@@ -74,7 +77,7 @@ def temperature_in_words(family: str, value: float, method: str = "") -> str:
         return "its confidence carries no information"
     if value == 0.0:
         return "every outcome was the most likely one"
-    words = family_named(family).words
+    words = family_named(family).words.of(dimension)
     what = words.scaled
     factor = plain(max(value, 1.0 / value))
     if factor == "1":
@@ -94,7 +97,7 @@ def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     if verdict.uninformative:
         said.append(
             "The model says almost nothing. A model that always answers with even odds can never be over-confident: "
-            "it is safe in this sense, and of no use."
+            "it is safe in this sense, but useless."
         )
     return said
 
@@ -102,21 +105,21 @@ def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
 def _local(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     said = []
     if verdict.on_average == SAFE:
-        said.append("On average its confidence is right. But people meet it in one place at a time.")
+        said.append("On average its confidence is right, but the average hides places where it is not.")
     if verdict.decision == UNSAFE and family_named(evaluation.family).discrete:
-        said.append("Those who act on its word there are wrong more often than it says.")
+        said.append("There it is wrong more often than it says.")
     elif verdict.decision == UNSAFE:
-        said.append("What happens there lies farther out than the model says it will.")
+        said.append("There the true values lie farther from its predictions than it says.")
     else:
-        said.append("There it may be surer than it should be, or it may be chance: these rows cannot tell.")
+        said.append("There it may be over-confident, or it may be chance: these rows cannot tell which.")
     return said
 
 
 def _safe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
-    said = ["When the model says that it is sure, it may be taken at its word, within the limits that were set."]
+    said = ["When the model says how sure it is, you can believe it, within the limits that were set."]
     if verdict.direction == "under-confident":
-        said.append("It errs on the cautious side: it is right more often than it says.")
-    said.append("Safe does not mean good: NLL and accuracy tell how much it knows.")
+        said.append("It is rather too cautious: it is right more often than it says.")
+    said.append("Safe does not mean good: other numbers, such as NLL, show how much it knows.")
     return said
 
 
@@ -130,12 +133,12 @@ def _unsafe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         rest = evaluation.summary.ecd_possible
         return [said] + ([] if math.isnan(rest) else [f"Without {'it' if one else 'them'}, ECD is {shown(rest)} nat."])
     if not family_named(evaluation.family).discrete:
-        said = "What happens lies farther out than the model says it will."
+        said = "The true values lie farther from its predictions than it says."
     else:
-        said = "When the model says that it is sure, it is wrong more often than it says."
+        said = "When the model is sure, it is wrong more often than it says."
     low = verdict.ecd.low
     if low > 0.0:
-        said += f" Each row surprised it by {plain(verdict.ecd.value)} nat more than it had announced, on average."
+        said += f" On average, each row surprised it by {plain(verdict.ecd.value)} nat more than it had announced."
     return [said]
 
 
@@ -143,11 +146,11 @@ def _undetermined(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     if evaluation.n_certain and verdict.rows_needed is None:
         return [
             f"{grouped(evaluation.n_certain)} of {rows(evaluation.n)} give some outcome a probability of exactly 0. "
-            "If it happens once, the surprise is infinite, and no number of successes rules that out."
+            "If that outcome happens once, the surprise is infinite, and no number of good rows rules it out."
         ]
     return [
-        "The model may be safe or not: values on both sides of the limit agree with these rows. "
-        "Not yet shown to be unsafe is not the same as safe."
+        "The model may be safe or not: these rows agree with values on both sides of the limit. "
+        "“Not shown to be unsafe” does not mean “safe”."
     ]
 
 
@@ -165,7 +168,11 @@ def opening(evaluation: Evaluation, verdict: Verdict) -> Opening:
     if verdict.n_impossible:
         what = "outcome" if verdict.n_impossible == 1 else "outcomes"
         place = f"{sentence(worst.where)}." if worst is not None else f"In {rows(evaluation.n)}."
-        return Opening(place, f"{grouped(verdict.n_impossible)} {what}", "of probability 0. None is allowed.")
+        return Opening(
+            place,
+            f"{grouped(verdict.n_impossible)} {what}",
+            "happened to which it had given probability 0. None is allowed.",
+        )
     if worst is not None and in_places(verdict):
         return _of_place(worst)
     average = Average.of(evaluation.tally, verdict.ecd, verdict.temperature, verdict.mistakes, verdict.limits)
@@ -174,8 +181,11 @@ def opening(evaluation: Evaluation, verdict: Verdict) -> Opening:
     if verdict.decision == SAFE:
         place, most = _nowhere(evaluation, verdict), verdict.ecd.high
         if most < 0.0:
-            return Opening(place, f"{plain(-most)} nat", "less surprise than it announced, at least, on average.")
-        about = f"more surprise than it announced, at most, on average. {plain(verdict.allowed)} is allowed."
+            return Opening(
+                place, f"{plain(-most)} nat", "less surprise than it announced: at least that much, on average."
+            )
+        about = "more surprise than it announced: at most that much, on average. "
+        about += f"Up to {plain(verdict.allowed)} is allowed."
         return Opening(place, f"{plain(most)} nat", about)
     return _open_undetermined(evaluation, average, verdict)
 
@@ -185,20 +195,20 @@ def _of_place(place: Place) -> Opening:
     held = f"{rows(place.n)}, {percent(place.share)} of all."
     if place.by == "mistakes":
         ratio = place.seen / place.announced if place.announced > 0.0 else math.inf
-        about = f"as many mistakes as it announced. {plain(place.limit)} times are allowed. In {held}"
+        about = f"as many mistakes as it announced. Up to {plain(place.limit)} times is allowed. In {held}"
         return Opening(where, f"{plain(ratio)} times", about)
-    allowed = f"{plain(place.limit)} is allowed."
+    allowed = f"Up to {plain(place.limit)} is allowed."
     if place.temperature is not None:
-        t, how = (place.temperature.low, "at least") if place.shown else (place.temperature.value, "perhaps")
+        t, how = (place.temperature.low, ": at least that") if place.shown else (place.temperature.value, ", perhaps")
         if math.isnan(place.predicted):
-            return Opening(where, plain(t), f"is its temperature there, {how}. {allowed} In {held}")
-        about = f"the logits it should give there, {how}. {plain(place.limit)} times are allowed. In {held}"
+            return Opening(where, plain(t), f"is its temperature there{how}. {allowed} In {held}")
+        about = f"the logits it should give there{how}. Up to {plain(place.limit)} times is allowed. In {held}"
         return Opening(where, f"{plain(t)} times", about)
     if place.shown:
-        about = f"more surprise than it announced there, at least. {allowed} In {held}"
+        about = f"more surprise than it announced there: at least that much. {allowed} In {held}"
         return Opening(where, f"{plain(place.ecd.low)} nat", about)
     between = f"{plain(place.ecd.low)} and {plain(place.ecd.high)}"
-    about = f"more surprise than it announced there, perhaps: it lies between {between}. {allowed} In {held}"
+    about = f"more surprise than it announced there, perhaps: between {between} nat. {allowed} In {held}"
     return Opening(where, f"{plain(place.ecd.value)} nat", about)
 
 
@@ -209,49 +219,53 @@ def _open_unsafe(average: Average, worst: Place | None, verdict: Verdict) -> Ope
         place = f"It is worst in {worst.label}." if named else f"Worst: {worst.where}."
     ecd, temperature, mistakes = average.ecd, average.temperature, average.mistakes
     if ecd.beyond:
-        about = f"more surprise than it announced, at least, on average. {plain(ecd.limit)} is allowed."
+        about = f"more surprise than it announced: at least that much, on average. Up to {plain(ecd.limit)} is allowed."
         return Opening(place, f"{plain(ecd.interval.low)} nat", about)
     if temperature.beyond or mistakes is None:
-        return _factor(place, average, temperature.interval.low, "at least")
+        return _factor(place, average, temperature.interval.low, ": at least that")
     place = f"It announced {count(mistakes.announced)} mistakes and made {count(mistakes.seen)}."
-    about = f"as many mistakes as announced, at least. {plain(verdict.limits.max_ratio)} times are allowed."
+    about = f"as many mistakes as announced: at least that. Up to {plain(verdict.limits.max_ratio)} times is allowed."
     return Opening(place, f"{plain(mistakes.ratio.low)} times", about)
 
 
 def _nowhere(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say what was looked at, and that nothing was found."""
     if not verdict.limits.everywhere:
-        return "On average, over all rows: places were not looked at."
+        return "On average, over all rows. The verdict did not look at places."
     looked = [f"none of {len(evaluation.local)} ranges of its predictions"] if len(evaluation.local) else []
     if evaluation.groups is not None:
         looked.append(f"none of {grouped(len(evaluation.groups))} groups")
     if not looked:
-        return "On average, over all rows: its predictions have no ranges to look at."
+        return "On average, over all rows. Its predictions have no ranges to look at."
     return f"{sentence(' and '.join(looked))} is over-confident beyond its limit."
 
 
 def _open_undetermined(evaluation: Evaluation, average: Average, verdict: Verdict) -> Opening:
-    place = "Over-confidence is not shown, and not ruled out."
+    place = "Over-confidence is neither shown nor ruled out."
     if evaluation.n_certain and verdict.rows_needed is None:
         number = f"{grouped(evaluation.n_certain)} row{'' if evaluation.n_certain == 1 else 's'}"
-        return Opening(place, number, "give some outcome a probability of exactly 0. One failure would be infinite.")
+        return Opening(
+            place,
+            number,
+            "give some outcome a probability of exactly 0. If it happened, the surprise would be infinite.",
+        )
     if all_but_certain(evaluation, verdict):
-        about = "cannot show that such predictions are right, and no number of rows can."
-        return Opening("Its predictions are all but certain.", rows(evaluation.n), about)
+        about = "cannot show that such predictions are right, and neither can more rows."
+        return Opening("Its predictions are almost certain.", rows(evaluation.n), about)
     ecd, temperature, ratio = average.ecd, average.temperature, average.ratio
     if not temperature.within and ecd.within:
-        return _factor(place, average, temperature.interval.high, "perhaps")
+        return _factor(place, average, temperature.interval.high, ", perhaps")
     if ratio is not None and not ratio.within and ecd.within:
-        about = f"as many mistakes as announced, perhaps. {plain(ratio.limit)} times are allowed."
+        about = f"as many mistakes as announced, perhaps. Up to {plain(ratio.limit)} times is allowed."
         return Opening(place, f"{plain(ratio.interval.high)} times", about)
-    about = f"more surprise than it announced, perhaps, on average. {plain(ecd.limit)} is allowed."
+    about = f"more surprise than it announced, on average: it may be that much. Up to {plain(ecd.limit)} is allowed."
     return Opening(place, f"{plain(ecd.interval.high)} nat", about)
 
 
 def _factor(place: str, average: Average, value: float, how: str) -> Opening:
     """Say how many times too large something is."""
-    allowed = f"{plain(average.temperature.limit)} is allowed."
+    allowed = f"Up to {plain(average.temperature.limit)} is allowed."
     if average.words.factor is None:
-        return Opening(place, plain(value), f"is its temperature, {how}. {allowed}")
-    about = f"{average.words.right}, {how}. {plain(average.temperature.limit)} times are allowed."
+        return Opening(place, plain(value), f"is its temperature{how}. {allowed}")
+    about = f"{average.words.right}{how}. Up to {plain(average.temperature.limit)} times is allowed."
     return Opening(place, f"{plain(value)} times", about)

@@ -176,8 +176,9 @@ class Search:
             ranked = []
             for other, rows in left[1:]:
                 outside = rows & free
-                if 2 * int(outside.sum()) > int(rows.sum()) and 2 * int((mask & rows).sum()) < int(mask.sum()):
-                    sums = np.array([[self._beyond[outside].sum()], [self._variance[outside].sum()], [outside.sum()]])
+                n = np.count_nonzero(outside)
+                if 2 * n > np.count_nonzero(rows) and 2 * np.count_nonzero(mask & rows) < np.count_nonzero(mask):
+                    sums = np.array([[outside @ self._beyond], [outside @ self._variance], [n]])
                     ranked.append((Found(float(self._rank(sums, len(other.atoms))[0]), other.atoms), rows))
             left = sorted((one for one in ranked if one[0].rank > -math.inf), key=lambda one: _order(one[0]))
         return chosen

@@ -32,7 +32,7 @@ class Reach:
     --------
     >>> from safecal.slices.reach import Reach
     >>> print(Reach(0.05, 2.0, 0.93, True))
-    a slice of 5 % of the rows with logits 2 times too large would have been found in 9 of 10 such samples
+    a slice of 5 % of the rows with logits 2 times too large would have been found in at least 9 of 10 such samples
     """
 
     share: float
@@ -47,7 +47,7 @@ class Reach:
         else:
             wrong = f"logits {1.0 / times:g} times too small" if self.classes else f"a temperature of {times:.2g}"
         of_ten = min(math.floor(10.0 * self.chance), 9)
-        found = f"would have been found in {of_ten} of 10 such samples"
+        found = f"would have been found in at least {of_ten} of 10 such samples"
         return f"a slice of {100.0 * self.share:g} % of the rows with {wrong} {found}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Slice:
     >>> happened = rng.random(4000) < 1 / (1 + np.exp(-z / np.where(age >= 70, 3, 1)))
     >>> worst = safecal.find_slices(safecal.bernoulli(happened, logits=z), {"age": age})[0]
     >>> worst.condition, worst.sql, worst.n
-    ('age >= 70', '"age" >= 70', 1150)
+    ('age >= 72', '"age" >= 72', 1040)
     """
 
     conditions: tuple[Condition, ...]
@@ -188,7 +188,7 @@ class Slices:
     >>> p, site = rng.random(2000), rng.choice(["north", "south"], 2000)
     >>> print(safecal.find_slices(safecal.bernoulli(rng.random(2000) < p, p), {"site": site}))
     no over-confident slice found among the conditions on 1 feature (2000 rows):
-    a slice of 15 % of the rows with logits 2 times too large would have been found in 9 of 10 such samples.
+    a slice of 30 % of the rows with logits 2 times too large would have been found in at least 9 of 10 such samples.
     """
 
     found: tuple[Slice, ...]
