@@ -250,10 +250,10 @@ class SqlFrame:
         """Return the types of the columns of the rows."""
         return narwhals().from_native(self.frame).collect_schema()
 
-    def select(self, *names: Any, **named: Any) -> "SqlFrame":
+    def select(self, *names: str | Sql, **named: Sql) -> "SqlFrame":
         """Return a query of other columns."""
         given = [Sql(_quoted(name), name) if isinstance(name, str) else name for name in names]
-        given += [Sql(_text(value), name) for name, value in named.items()]
+        given += [value.alias(name) for name, value in named.items()]
         return self.chosen(given, "")
 
     def chosen(self, given: list[Sql], rest: str) -> "SqlFrame":
@@ -261,7 +261,7 @@ class SqlFrame:
         wanted = ", ".join(_braced(f"{one.text} AS {_quoted(one.name)}") for one in given)
         return self.of(f"SELECT {wanted} FROM {self.last}{rest}", tuple(one.name for one in given))
 
-    def with_columns(self, **named: Any) -> "SqlFrame":
+    def with_columns(self, **named: Sql) -> "SqlFrame":
         """Return a query with more columns, or others of the same name."""
         return self.select(*(name for name in self.columns if name not in named), **named)
 
