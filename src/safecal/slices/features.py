@@ -249,8 +249,6 @@ def _chunks(column: Any) -> Iterator[Any]:
 def _from_dictionary(column: Any, name: str) -> Feature:
     pa = _pyarrow()
     whole = column.combine_chunks() if hasattr(column, "chunks") else column
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks)
     if not pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_encode()
     codes = np.asarray(whole.indices.cast(pa.int32()).fill_null(-1))
