@@ -115,8 +115,6 @@ def read_feature(raw: Any, name: str, n: int, reference: str) -> Feature:
 
 
 def _array(raw: Any, name: str) -> AnyArray:
-    if type(raw).__module__.partition(".")[0] == "torch":
-        raw = raw.detach().cpu().numpy()
     if isinstance(raw, np.ma.MaskedArray):
         masked, raw = np.ma.getmaskarray(raw), raw.data.astype(object)
         raw[masked] = None
