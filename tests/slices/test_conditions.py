@@ -94,3 +94,5 @@ def test_conditions_are_read_back_and_checked() -> None:
     for change in ({"value": "63"}, {"value": True}, {"operator": "missing"}, {"value": [1]}, {"type": "text"}):
         with pytest.raises(DocumentError):
             Condition.from_dict(wrong | change)
+    with pytest.raises(DocumentError):
+        Condition.from_dict(Condition("seen", ">=", "2024-03-01", "date").to_dict() | {"value": "in March"})

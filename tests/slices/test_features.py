@@ -1,6 +1,7 @@
 """Features of every kind and from every library, and columns that no condition can be made of."""
 
 import datetime as dt
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -8,9 +9,9 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.errors import AlignmentError, DtypeError, ShapeError
+from safecal.errors import AlignmentError, DtypeError, MissingExtraError, ShapeError
 from safecal.slices.coding import BINS, coded
-from safecal.slices.features import Unreadable, read_feature
+from safecal.slices.features import Unreadable, columns_of, read_feature
 
 N = 3000
 
@@ -207,3 +208,47 @@ def test_infinite_numbers_and_moments_make_no_odd_cut() -> None:
     moments = np.datetime64("2024-01-01T00:00:00", "us") + np.arange(400)
     found = coded(read_feature(moments, "at", 400, "y"), slice(None), 10)
     assert found.cuts[0].startswith("2024-01-01T00:00:00.0000")
+
+
+def test_other_things_that_hold_columns() -> None:
+    pa = pytest.importorskip("pyarrow")
+
+    class Stream:
+        def __arrow_c_stream__(self, schema: object = None) -> object:
+            return pa.table({"x": [1, 2]}).__arrow_c_stream__(schema)
+
+    assert list(columns_of(Stream())) == ["x"]
+    parts = pa.chunked_array([pa.array(["a", "b"]), pa.array(["b", None])])
+    assert read_feature(parts, "x", 4, "y").values.tolist() == [0, 1, 1, -1]
+    with pytest.raises(Unreadable, match="it holds lists"):
+        read_feature([[1, 2], [3]], "x", 2, "y")
+
+
+def test_arrow_columns_without_pyarrow_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream:
+        def __arrow_c_stream__(self, schema: object = None) -> object:
+            raise AssertionError
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"safecal\[frames\]"):
+        columns_of(Stream())
+
+
+def test_a_density_has_slices_and_perhaps_no_temperature(rng: np.random.Generator) -> None:
+    site = np.repeat(["a", "b"], 300)
+    x = rng.laplace(size=600) * np.where(site == "b", 5.0, 1.0)
+    predictions = safecal.density(
+        x, log_density=lambda x: -np.abs(x), sampler=lambda rng: rng.laplace(size=600), draws=100, rng=0
+    )
+    found = safecal.find_slices(predictions, {"site": site})
+    assert [s.condition for s in found] == ["site is b"]
+    assert np.isnan(found[0].temperature.value)
+    assert found.reach is None
+
+
+def test_very_many_classes_are_not_compared_with_features(rng: np.random.Generator) -> None:
+    n, classes = 60, 10_001
+    happened = np.arange(n) * (classes - 1) // (n - 1)
+    predictions = safecal.categorical(happened, logits=rng.normal(size=(n, classes)))
+    found = safecal.find_slices(predictions, {"x": np.arange(n) % 2})
+    assert found.features == ("x",)

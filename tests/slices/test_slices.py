@@ -96,6 +96,8 @@ def test_finding_none_says_what_would_have_been_found(rng: np.random.Generator) 
     assert found.reach is not None
     assert found.reach.chance >= 0.9
     assert str(found.reach) in found.sentence
+    larger = safecal.find_slices(predictions, columns, min_share=0.3)
+    assert larger.reach is None or larger.reach.share >= 0.3
     fewer = safecal.find_slices(*_drawn(rng, 1.0, 1500)[:2])
     assert fewer.reach is None or fewer.reach.share > found.reach.share
     few = safecal.find_slices(*_drawn(rng, 1.0, 60)[:2])

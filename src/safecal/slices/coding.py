@@ -129,9 +129,5 @@ def _simplest(below: Any, above: Any, kind: str) -> Any:
     if not (np.isfinite(low) and np.isfinite(high)):
         return None
     middle = 0.5 * low + 0.5 * high
-    for digits in range(1, 18):
-        for value in (middle, high):
-            cut = float(f"{value:.{digits}g}")
-            if low < cut <= high:
-                return cut
-    return high
+    shorter = (float(f"{value:.{digits}g}") for digits in range(1, 18) for value in (middle, high))
+    return next(cut for cut in shorter if low < cut <= high)  # the last is the upper one itself

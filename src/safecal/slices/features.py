@@ -115,8 +115,6 @@ def read_feature(raw: Any, name: str, n: int, reference: str) -> Feature:
 
 
 def _array(raw: Any, name: str) -> AnyArray:
-    if type(raw).__module__.partition(".")[0] == "torch":
-        raw = raw.detach().cpu().numpy()
     if isinstance(raw, np.ma.MaskedArray):
         masked, raw = np.ma.getmaskarray(raw), raw.data.astype(object)
         raw[masked] = None
@@ -249,8 +247,6 @@ def _chunks(column: Any) -> Iterator[Any]:
 def _from_dictionary(column: Any, name: str) -> Feature:
     pa = _pyarrow()
     whole = column.combine_chunks() if hasattr(column, "chunks") else column
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks)
     if not pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_encode()
     codes = np.asarray(whole.indices.cast(pa.int32()).fill_null(-1))
