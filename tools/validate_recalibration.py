@@ -21,8 +21,7 @@ import numpy as np
 from scipy import interpolate, optimize, special
 
 import safecal
-from safecal.maps.fitting import FEWEST, Refusal, safe, unfit
-from safecal.maps.tempered import tempered
+from safecal.maps.inverse_temperature import FEWEST, Refusal, safe, tempered, unfit
 
 ALPHA = 0.05
 SIZES = (50, 200, 1000)

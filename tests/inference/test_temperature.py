@@ -10,7 +10,7 @@ from scipy import optimize, special, stats
 import safecal
 from safecal import Predictions
 from safecal.errors import EmptyError, FormError, OptionError
-from safecal.maps.tempered import tempered
+from safecal.maps.inverse_temperature import tempered
 
 RNG = np.random.default_rng(8)
 N = 400

@@ -11,9 +11,8 @@ from scipy import special, stats
 
 import safecal
 from safecal.inference.results import Interval
-from safecal.maps.fitting import effective_rows
+from safecal.maps.inverse_temperature import effective_rows, tempered
 from safecal.maps.temperature import SafeTemperature, Temperature
-from safecal.maps.tempered import tempered
 
 KINDS = [Temperature, SafeTemperature]
 

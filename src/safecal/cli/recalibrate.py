@@ -20,7 +20,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..maps import Map, SafeTemperature, Temperature, from_dict
 from ..maps.front_door import recalibrate
-from ..maps.kinds import MAPS, kind_of
+from ..maps.safe import MAPS, kind_of
 from ..visible import visible
 from .outputs import check_outputs, csv_bytes, frame_bytes, write_plot
 from .table import TableFile

@@ -5,18 +5,14 @@ Every map is fitted with ``fit``, ``fit_states`` or ``fit_predictions``, and app
 to where it is used.
 """
 
-from .affine import Affine
+from .affine import Affine, Vector
 from .base import Map
-from .beta import Beta
-from .identity import Identity
-from .isotonic import Isotonic
-from .reading import from_dict
-from .result import Recalibration
-from .safe import Safe
+from .plain import Identity
+from .result import Candidate, Recalibration
+from .safe import Safe, from_dict
 from .states import Axes
 from .temperature import SafeTemperature, Temperature
-from .trials import Candidate
-from .vector import Vector
+from .two_classes import Beta, Isotonic
 
 __all__ = [
     "Affine",

@@ -1,4 +1,4 @@
-"""Slope and shift of log-odds; of more classes one slope, and a shift for each."""
+"""Slope and shift of log-odds; of more classes one slope or one for each, and a shift for each."""
 
 from typing import Any, ClassVar, final
 
@@ -8,15 +8,14 @@ from .. import documents
 from .._checks.maps import refused
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
-from .base import Rows
-from .plain import Fitted, PlainMap, checked_classes
+from .base import Rows, class_count
+from .plain import Fitted, PlainMap, checked_classes, class_shifts, moved, said, scaled
 from .solving import logistic, softmax
 from .steps import Columns, Line
-from .words import class_shifts, moved, said, scaled
 
-__all__ = ["Affine", "informative", "possible"]
+__all__ = ["Affine", "Vector", "informative", "possible"]
 
-FEWEST = 20
+_FEWEST = {"Affine": 20, "Vector": 50}  # rows below which they are not fitted
 
 
 @final
@@ -71,7 +70,7 @@ class Affine(PlainMap[Fitted[Any]]):
     _kind: ClassVar[str] = "affine"
 
     def _fitted(self, rows: Rows, own: Rows) -> Fitted[Any]:
-        z, y, w = checked_classes(rows, FEWEST, "Affine")
+        z, y, w = checked_classes(rows, _FEWEST["Affine"], "Affine")
         z, y, w = possible(z, y, w)
         if z.ndim == 1:
             slope, shift = logistic(z[:, None], y.astype(np.float64), w).tolist()
@@ -139,3 +138,80 @@ def informative(slope: float) -> None:
             "confidence carries no information here: the less of it, the likelier the outcomes",
             "are outcomes and predictions rows of the same data, in the same order? Is `pos_label` the right one?",
         )
+
+
+@final
+class Vector(PlainMap[Fitted[Columns]]):
+    """Scale and move the log-probability of each class: ``weights[k] * log p_k + shifts[k]``, known as vector scaling.
+
+    It mends a model of three classes or more that is over-confident in some of them, or that predicts some too often.
+
+    Attributes
+    ----------
+    weights_, shifts_ : tuple of float
+        One of each for every class. A weight is at least 0.
+    n_ : int
+        Rows it was fitted to.
+    groups_ : dict or None
+        The same for each group.
+
+    See Also
+    --------
+    Affine : One slope for all classes.
+    Beta : The same for two classes.
+
+    Notes
+    -----
+    Weights differ around their mean, and shifts around 0, with normal priors whose standard deviations are estimated
+    with them: with few rows a class, classes that differ by chance alone are pulled together, and what is left is one
+    temperature. It needs 50 rows, and refuses what `Affine` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safecal.maps import Vector
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, (5000, 3))
+    >>> y = (z + [0.0, 0.0, 1.0] + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> model = Vector().fit(y, logits=z)
+    >>> int(np.argmax(model.shifts_))
+    2
+    """
+
+    _kind: ClassVar[str] = "vector"
+
+    def _accepts(self, rows: Rows) -> None:
+        super()._accepts(rows)
+        if class_count(rows.predictions) == 2:
+            refused("Vector is for three classes or more, and these are two", "use `Beta`, which is the same for two.")
+
+    def _fitted(self, rows: Rows, own: Rows) -> Fitted[Columns]:
+        found = softmax(*possible(*checked_classes(rows, _FEWEST["Vector"], "Vector")), shared=False)
+        informative(float(found.weights.mean()))
+        weights = np.maximum(found.weights, 0.0)
+        return Fitted(Columns(tuple(weights.tolist()), tuple(found.shifts.tolist())), own.n)
+
+    @classmethod
+    def _read_fit(cls, content: Any) -> Fitted[Columns]:
+        return Fitted(**documents.record({"step": Columns.from_dict, "n": documents.count(1)})(content))
+
+    @property
+    def weights_(self) -> tuple[float, ...]:
+        """What the log-probability of each class is multiplied by."""
+        return self.fit_.step.weights
+
+    @property
+    def shifts_(self) -> tuple[float, ...]:
+        """What is added to it."""
+        return self.fit_.step.shifts
+
+    @property
+    def sentence_(self) -> str:
+        """What the map does, in a sentence."""
+        low, high = min(self.weights_), max(self.weights_)
+        scale = f"log-probabilities are multiplied by {low:.2g} to {high:.2g}, by class"
+        return said(scale, class_shifts(self.shifts_))
+
+    def _numbers(self) -> str:
+        low, high = min(self.weights_), max(self.weights_)
+        return f"weights {low:.3g} to {high:.3g}, shifts {min(self.shifts_):+.3g} to {max(self.shifts_):+.3g}"

@@ -1,31 +1,49 @@
-"""The front door of recalibration: from rows to the map that mends them, and why it was taken."""
+"""The front door of recalibration: from rows to the map that mends them, and why it was taken.
 
-from collections.abc import Mapping
-from typing import Any, Unpack
+Each map is tried on rows that it was not fitted to, and the simplest that is good enough is taken.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack, final
+
+import numpy as np
 
 from .._checks.columns import choice, clusters, group_codes, weights, whole_number
 from .._checks.maps import between, refused, yes_or_no
 from .._checks.rows import same_labels
 from .._steady import steady
-from .._types import ArrayLike, Labels
+from .._types import ArrayLike, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions
-from .base import Grouping, Map, Rows
-from .folds import folds_of
-from .identity import Identity
-from .result import Recalibration
-from .safe import Safe
-from .sentences import worse, wrong
-from .trials import MAPS, Candidate, Trial, candidates, chosen, tried
+from .base import Grouping, Map, Rows, class_count
+from .plain import Identity
+from .result import Candidate, Recalibration
+from .safe import PLAIN, Safe, cross_fitted, folds_of
+from .temperature import SafeTemperature
 
 __all__ = ["METHODS", "recalibrate"]
 
-METHODS = ("auto", *MAPS)
+METHODS = ("auto", *(name for name in PLAIN if name != SafeTemperature._kind))
 _FEWEST = 20  # rows below which no map is tried
+# By how much a number may become worse before it is told: nats of NLL, of a range, of a group; shares.
+_NLL, _RANGE, _GROUP, _SHARE = 1e-3, 0.01, 5e-3, 5e-3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A map that was tried: fitted to all rows, and what maps fitted to other folds make of each row."""
+
+    name: str
+    map: Map
+    held_out: Predictions | None  # None where the map could not be fitted
+    refusal: str = ""
 
 
 @steady
@@ -116,14 +134,14 @@ def recalibrate(
     rows = Rows(predictions, weights(sample_weight, n, reference), codes)
     grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
     before = evaluate_predictions(predictions, by=by, cluster=cluster, sample_weight=sample_weight, **limits)
-    names = candidates(predictions) if method == "auto" else list(dict.fromkeys(("identity", method)))
+    names = _candidates(predictions) if method == "auto" else list(dict.fromkeys(("identity", method)))
     if n < _FEWEST and method == "auto":
         return _left(before, [], f"{n} rows are too few to try maps on; {_FEWEST} are needed", rows)
     fold = folds_of(rows, folds)
-    trials = [tried(name, rows, grouping, fold) for name in names]
+    trials = [_tried(name, rows, grouping, fold) for name in names]
     if method != "auto" and trials[-1].held_out is None:
         refused(trials[-1].refusal, None)
-    taken, table, evaluations = chosen(trials, rows, by, **limits)
+    taken, table, evaluations = _chosen(trials, rows, by, **limits)
     if method != "auto":
         taken = trials[-1]
     found, after = taken.map, evaluations[taken.name]
@@ -138,12 +156,12 @@ def recalibrate(
     if method == "auto":
         name = type(taken.map).__name__
         why = f"{name} is the simplest map within one standard error of the best held-out NLL. "
-    reason = f"{wrong(before)} {why}{found.sentence_}"
-    return Recalibration(found, tuple(table), reason, before, after, worse(before, after))
+    reason = f"{_wrong(before)} {why}{found.sentence_}"
+    return Recalibration(found, tuple(table), reason, before, after, _worse(before, after))
 
 
 def _made_safe(
-    taken: Trial,
+    taken: _Trial,
     rows: Rows,
     grouping: Grouping | None,
     alpha: float,
@@ -165,3 +183,125 @@ def _left(before: Evaluation, table: list[Candidate], why: str, rows: Rows) -> R
     same = Identity().fit_predictions(rows.predictions)
     reason = f"Predictions are left as they are: {why}."
     return Recalibration(same, tuple(table), reason, before, before, ())
+
+
+def _candidates(predictions: Predictions) -> list[str]:
+    """Return the maps for some predictions, the simplest first."""
+    classes = class_count(predictions)
+    if classes is None:
+        return ["identity", "temperature", "axes"] if predictions.family == "gaussian" else ["identity", "temperature"]
+    more = ["beta", "isotonic"] if classes == 2 else ["vector"]
+    return ["identity", "temperature", "affine", *more]
+
+
+def _tried(name: str, rows: Rows, grouping: Grouping | None, fold: IndexArray) -> _Trial:
+    """Try a map."""
+    one = PLAIN[name]()
+    try:
+        one._fit_rows(rows, grouping)
+        one.family_, one.classes_, one.n_ = rows.predictions.family, class_count(rows.predictions), rows.n
+        if isinstance(one, Identity):
+            return _Trial(name, one, rows.predictions)
+        return _Trial(name, one, cross_fitted(one, rows, grouping, fold))
+    except UnavailableError as error:
+        return _Trial(name, one, None, str(error).split("\n", maxsplit=1)[0].removesuffix("."))
+
+
+def _chosen(
+    trials: Sequence[_Trial], rows: Rows, by: Any, **limits: Unpack[LimitOptions]
+) -> tuple[_Trial, list[Candidate], dict[str, Evaluation]]:
+    """Return the simplest trial within one standard error of the best, the table of all, and their evaluations."""
+    surprisals = {t.name: _surprisal(t.held_out) for t in trials if t.held_out is not None}
+    w = np.ones(rows.n) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
+    means = {name: float(np.average(s, weights=w)) for name, s in surprisals.items()}
+    best = min(means, key=lambda name: (not math.isfinite(means[name]), means[name]))
+    table, evaluations, taken = [], {}, None
+    for trial in trials:
+        if trial.held_out is None:
+            table.append(Candidate(trial.name, refusal=trial.refusal))
+            continue
+        difference, error = _paired(surprisals[trial.name], surprisals[best], w, rows.cluster)
+        if taken is None and difference <= error:
+            taken = trial
+        found = evaluate_predictions(trial.held_out, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
+        evaluations[trial.name] = found
+        worst = max((r.ecd.value for r in found.local), default=math.nan)
+        table.append(
+            Candidate(
+                trial.name,
+                means[trial.name],
+                difference,
+                error,
+                found.ecd,
+                worst,
+                found.ece,
+                found.verdict.decision,
+                rows.n,
+                trial.map.parameters_,
+            )
+        )
+    assert taken is not None
+    return taken, table, evaluations
+
+
+def _surprisal(predictions: Predictions) -> FloatArray:
+    found = predictions.score().surprisal
+    if found is None:
+        raise UnavailableError("an unnormalised density has no NLL, by which maps are compared.")
+    return found
+
+
+def _paired(a: FloatArray, b: FloatArray, w: FloatArray, cluster: IndexArray | None) -> tuple[float, float]:
+    """Return the weighted mean difference and its standard error; infinite where only one of them is finite."""
+    if not np.isfinite(a[w > 0.0]).all():
+        same = bool((~np.isfinite(a) <= ~np.isfinite(b)).all())
+        return (0.0, math.inf) if same else (math.inf, math.nan)
+    share = w / w.sum()
+    d = np.where(w > 0.0, a - b, 0.0)
+    mean = float(share @ d)
+    apart = share * (d - mean)
+    if cluster is not None:
+        apart = np.bincount(cluster, weights=apart)
+    size = int((apart != 0.0).sum())
+    return mean, math.sqrt(float(np.square(apart).sum()) * size / (size - 1)) if size > 1 else 0.0
+
+
+def _wrong(before: Evaluation) -> str:
+    """Say what is wrong with predictions, as far as it is shown."""
+    cox = before.cox
+    if cox is not None and min(cox.p_shift, cox.p_slope) < 0.05:
+        if cox.p_shift <= cox.p_slope:
+            return f"It happens {'more' if cox.in_the_large.value > 0.0 else 'less'} often than predicted."
+        return f"Its log-odds are too {'large' if cox.slope.value < 1.0 else 'small'}."
+    if before.interval.low > 0.0:
+        return "It is over-confident."
+    if before.interval.high < 0.0:
+        return "It is under-confident."
+    if before.verdict.where:
+        return "It is over-confident in places."
+    return "Nothing is shown to be wrong on average."
+
+
+def _worse(before: Evaluation, after: Evaluation) -> tuple[str, ...]:
+    """Say what a fix makes worse."""
+    found = []
+    if after.nll > before.nll + _NLL:
+        found.append(f"NLL becomes worse: {before.nll:.4f} before, {after.nll:.4f} after.")
+    chance = after.reliability
+    if after.ece > before.ece + _SHARE and chance is not None and after.ece > chance.ece_quantile:
+        found.append(f"ECE becomes worse: {before.ece:.4f} before, {after.ece:.4f} after.")
+    if after.accuracy < before.accuracy - _SHARE:
+        found.append(f"accuracy falls: {before.accuracy:.4f} before, {after.accuracy:.4f} after.")
+    first = max((r.ecd.value for r in before.local), default=0.0)
+    second = max((r.ecd.value for r in after.local if r.at_least > 0.0), default=0.0)  # beyond what chance makes
+    if second > max(first, 0.0) + _RANGE:
+        found.append(f"the worst range becomes worse: {first:+.4f} nat before, {second:+.4f} after.")
+    ranks = ("SAFE", "UNDETERMINED", "UNSAFE")
+    if ranks.index(after.verdict.decision) > ranks.index(before.verdict.decision):
+        found.append(f"the verdict was {before.verdict.decision} and becomes {after.verdict.decision}.")
+    if before.groups is not None and after.groups is not None:
+        for key, summary in before.groups.items():
+            then = after.groups[key].nll
+            if then > summary.nll + _GROUP:
+                found.append(f"NLL of group {key!r} becomes worse: {summary.nll:.4f} before, {then:.4f} after.")
+    return tuple(found)

@@ -17,13 +17,24 @@ from .._steady import steadied
 from .._types import FloatArray
 from ..errors import UnavailableError
 from .base import OPTIONS, Grouping, Map, Rows, class_count
-from .steps import Step
-from .values import happened, values_of
+from .steps import Nothing, Step, happened, values_of
 
-__all__ = ["SHARED", "Fit", "Fitted", "PlainMap", "checked_classes"]
+__all__ = [
+    "Fit",
+    "Fitted",
+    "Identity",
+    "PlainMap",
+    "SHARED",
+    "checked_classes",
+    "class_shifts",
+    "moved",
+    "said",
+    "scaled",
+]
 
 SHARED = 30.0  # rows that all rows together count for in a group
 _SAMPLE = 20_000  # of them stand for all, where there are more
+_SLIGHT = 0.02  # of a shift or of the logarithm of a slope: nothing to speak of
 
 S = TypeVar("S", bound=Step)
 
@@ -182,3 +193,69 @@ def checked_classes(rows: Rows, fewest: int, name: str) -> tuple[FloatArray, Any
     if len(counted) and (counted == counted[0]).all():
         refused("the same class happened in every row, which says nothing of the others", None)
     return z, y, w
+
+
+def moved(shift: float) -> str:
+    """Say what a shift does to log-odds."""
+    return "hardly moved" if abs(shift) < _SLIGHT else f"moved {'up' if shift > 0.0 else 'down'} by {abs(shift):.2g}"
+
+
+def scaled(slope: float) -> str:
+    """Say what a slope does."""
+    if abs(slope - 1.0) < _SLIGHT:
+        return "hardly scaled"
+    return f"{'shrunk' if slope < 1.0 else 'stretched'} by a factor of {slope:.2g}"
+
+
+def class_shifts(shifts: tuple[float, ...]) -> str:
+    """Say which classes gain and lose most."""
+    up, down = max(range(len(shifts)), key=shifts.__getitem__), min(range(len(shifts)), key=shifts.__getitem__)
+    if shifts[up] - shifts[down] < _SLIGHT:
+        return "classes hardly move"
+    return f"class {up} gains most ({shifts[up]:+.2g}) and class {down} loses most ({shifts[down]:+.2g})"
+
+
+def said(*parts: str) -> str:
+    """Join parts into a sentence."""
+    text = ", and ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+@final
+class Identity(PlainMap[Fitted[Nothing]]):
+    """Leave predictions as they are: what every other map has to beat.
+
+    See Also
+    --------
+    safecal.SafeTemperature : The same as ``Safe(Identity())``.
+
+    Examples
+    --------
+    >>> from safecal.maps import Identity
+    >>> Identity().fit([0, 1, 1], [0.2, 0.7, 0.9]).apply([0.25, 0.5]).tolist()
+    [0.25, 0.5]
+    """
+
+    _kind: ClassVar[str] = "identity"
+
+    def _accepts(self, rows: Rows) -> None:
+        """Take any family."""
+
+    def _fitted(self, rows: Rows, own: Rows) -> Fitted[Nothing]:
+        return Fitted(Nothing(), own.n)
+
+    @classmethod
+    def _read_fit(cls, content: Any) -> Fitted[Nothing]:
+        found = documents.record({"step": documents.record({}), "n": documents.count(1)})(content)
+        return Fitted(Nothing(), found["n"])
+
+    def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(1), np.array(1.0)
+
+    @property
+    def sentence_(self) -> str:
+        """What the map does, in a sentence."""
+        return "Predictions are left as they are."
+
+    def _numbers(self) -> str:
+        return "nothing changed"

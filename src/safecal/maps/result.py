@@ -1,5 +1,6 @@
-"""What `recalibrate` found."""
+"""What `recalibrate` found: the map, and what each that was tried does."""
 
+import math
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,12 +12,53 @@ from .._types import ArrayLike, FloatArray
 from ..judge.display import number
 from ..judge.evaluation import Evaluation
 from .base import Map
-from .trials import Candidate
 
-__all__ = ["Recalibration"]
+__all__ = ["Candidate", "Recalibration"]
 
 _WIDTH = 80
 _HEAD = ("map", "NLL", "above best", "ECD", "worst range", "ECE", "rows", "numbers", "verdict")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a map does on rows that it was not fitted to.
+
+    Attributes
+    ----------
+    name : str
+        The map.
+    nll : float
+        Held-out NLL, in nats.
+    difference, error : float
+        By how much that is above the smallest one, and the standard error of this difference, row by row.
+    ecd : float
+        Held-out ECD, in nats.
+    worst : float
+        The largest ECD in a range of the held-out predictions.
+    ece : float
+        Held-out ECE; NaN for states.
+    decision : str
+        Verdict on the held-out predictions.
+    n : int
+        Rows that were used.
+    parameters : int
+        How many numbers are fitted.
+    refusal : str
+        Why the map could not be fitted; empty where it could, and then the numbers above are NaN.
+    """
+
+    name: str
+    nll: float = math.nan
+    difference: float = math.nan
+    error: float = math.nan
+    ecd: float = math.nan
+    worst: float = math.nan
+    ece: float = math.nan
+    decision: str = ""
+    n: int = 0
+    parameters: int = 0
+    refusal: str = ""
 
 
 @final

@@ -1,4 +1,7 @@
-"""Any map, and the sharpest temperature after it at which over-confidence is ruled out."""
+"""Any map, and the sharpest temperature after it at which over-confidence is ruled out; reading any map.
+
+That temperature is one of predictions by maps that were not fitted to their rows.
+"""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Self, final
@@ -7,17 +10,28 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import whole_number
-from .._checks.maps import between, plain_map, unfitted, yes_or_no
-from .._types import FloatArray
+from .._checks.maps import between, plain_map, refused, unfitted, yes_or_no
+from .._types import FloatArray, IndexArray
+from ..errors import UnavailableError
+from ..families.bernoulli import Bernoulli
+from ..families.categorical import Categorical
+from ..families.gaussian import Gaussian
+from ..families.predictions import Predictions
 from ..inference.results import Interval
+from .affine import Affine, Vector
 from .base import OPTIONS, Grouping, Map, Rows, class_count
-from .folds import cross_fitted, folds_of
-from .identity import Identity
-from .kinds import read_plain
-from .steps import Step
-from .temperature import SafeTemperature
+from .plain import Identity
+from .states import Axes
+from .steps import Step, moved_states, two_columns, values_of
+from .temperature import SafeTemperature, Temperature
+from .two_classes import Beta, Isotonic
 
-__all__ = ["Safe"]
+__all__ = ["MAPS", "PLAIN", "Safe", "cross_fitted", "folds_of", "from_dict", "kind_of", "read_plain"]
+
+PLAIN: dict[str, type[Map]] = {
+    kind._kind: kind for kind in (Identity, Temperature, SafeTemperature, Affine, Beta, Isotonic, Vector, Axes)
+}
+MAPS = (*PLAIN, "safe")
 
 
 @final
@@ -186,3 +200,104 @@ class Safe(Map):
 
     def _numbers(self) -> str:
         return f"{self.map_._numbers()}, then T = {self.temperature_:.4g}"
+
+
+def folds_of(rows: Rows, folds: int) -> IndexArray:
+    """Return the number of the fold of each row; rows of a cluster stay together. The same rows, the same folds."""
+    rng = np.random.default_rng(0)
+    if rows.cluster is None:
+        return np.asarray(rng.permutation(rows.n) % folds)
+    keys, codes = np.unique(rows.cluster, return_inverse=True)
+    return np.asarray((rng.permutation(len(keys)) % folds)[codes])
+
+
+def cross_fitted(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray) -> Predictions:
+    """Return the rows as maps recalibrate them that were fitted to the other folds."""
+    p = rows.predictions
+    numbers = [k for k in range(int(fold.max()) + 1) if (fold == k).any()]
+    if len(numbers) < 2:
+        refused("rows of one fold alone cannot be predicted by others", "there must be at least two rows or clusters.")
+    if isinstance(p, Gaussian):
+        return _states(map_, rows, grouping, fold, numbers)
+    if not isinstance(p, Bernoulli | Categorical):
+        raise UnavailableError(f"{p.family} predictions cannot be fitted in part.\n\nHint: use `SafeTemperature`.")
+    z = values_of(p)
+    found = np.empty_like(z)
+    for k in numbers:
+        inside = np.flatnonzero(fold == k)
+        one = _fitted_without(map_, rows, grouping, fold, k)
+        found[inside] = _each_group(one, z[inside], None if grouping is None else grouping.codes[inside], grouping)
+    if isinstance(p, Bernoulli):
+        return Bernoulli(p.happened, found, True, None)
+    logits = two_columns(found) if found.ndim == 1 else found
+    return Categorical(p.happened, logits, True, bool(np.isneginf(logits).any()), None, names=p.names)
+
+
+def _states(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, numbers: list[int]) -> Predictions:
+    p = rows.predictions
+    assert isinstance(p, Gaussian)
+    bias, factor = np.zeros((rows.n, p.dimension)), np.ones((rows.n, p.dimension))
+    for k in numbers:
+        one = _fitted_without(map_, rows, grouping, fold, k)
+        for code, key in enumerate((None,) if grouping is None else grouping.keys):
+            inside = fold == k if grouping is None else (fold == k) & (grouping.codes == code)
+            if inside.any():
+                bias[inside], factor[inside] = one._axes(key)
+    return moved_states(p, bias, factor)
+
+
+def _fitted_without(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, k: int) -> Map:
+    outside = np.flatnonzero(fold != k)
+    one = map_._copy()
+    some = rows.take(outside)
+    one._fit_rows(some, None if grouping is None else grouping.take(outside))
+    one.family_, one.classes_, one.n_ = rows.predictions.family, class_count(rows.predictions), len(outside)
+    return one
+
+
+def _each_group(one: Map, z: FloatArray, codes: IndexArray | None, grouping: Grouping | None) -> FloatArray:
+    found: Any = np.empty_like(z)
+    for k, key in enumerate((None,) if grouping is None else grouping.keys):
+        inside = slice(None) if codes is None else codes == k
+        part = z[inside]
+        for step in one._steps(key):
+            part = step.of(part)
+        found[inside] = part
+    return np.asarray(found)
+
+
+def kind_of(document: Any) -> str:
+    """Return the kind of a document, without what all of them begin with; empty for what is none."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    return kind.removeprefix("safecal.") if isinstance(kind, str) else ""
+
+
+def read_plain(document: Any) -> Map:
+    """Read the document of a map that is not `Safe`."""
+    kind = kind_of(document)
+    if kind not in PLAIN:
+        documents.refuse("must be the document of a map", kind or type(document).__name__)
+    return PLAIN[kind].from_dict(document)
+
+
+def from_dict(document: Mapping[str, Any]) -> Map:
+    """Read a map that any ``to_dict`` of a map wrote.
+
+    Parameters
+    ----------
+    document : mapping
+        The JSON document.
+
+    Returns
+    -------
+    Map
+        Fitted, and of the kind that was written.
+
+    Examples
+    --------
+    >>> from safecal import maps
+    >>> written = maps.Identity().fit([0, 1, 1], [0.2, 0.7, 0.9]).to_dict()
+    >>> maps.from_dict(written)
+    Identity(): nothing changed from 3 rows
+    """
+    return Safe.from_dict(document) if kind_of(document) == Safe._kind else read_plain(document)

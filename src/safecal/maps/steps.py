@@ -1,7 +1,10 @@
-"""What a map does to log-odds, or to a column of log-probabilities for each class: one step, or several in turn.
+"""What maps do: the one form of classes that they work on, the steps on it, and moves of states.
 
-A step is a function with a few numbers. It is all that is kept of a fit, and all that `exports` writes down again in
-other languages.
+Two classes are a column of log-odds, in whichever of its forms they came; more are a column of log-probabilities for
+each. A certainty is infinite, and so is what a map makes of it, unless the map says otherwise.
+
+A step is a function of these with a few numbers. It is all that is kept of a fit, and all that `exports` writes down
+again in other languages. States have a bias and a factor instead, for all axes or for each.
 """
 
 from abc import ABC, abstractmethod
@@ -14,10 +17,117 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._types import FloatArray
-from .values import tempered_columns
+from .._types import AnyArray, FloatArray, IndexArray
+from ..families.bernoulli import Bernoulli
+from ..families.categorical import Categorical
+from ..families.gaussian import Gaussian
+from ..families.predictions import Predictions
 
-__all__ = ["Columns", "Curve", "Line", "Nothing", "Stairs", "Step"]
+__all__ = [
+    "Columns",
+    "Curve",
+    "Line",
+    "Nothing",
+    "Stairs",
+    "Step",
+    "happened",
+    "log_odds",
+    "log_values",
+    "moved_states",
+    "probabilities",
+    "scaled_spread",
+    "tempered_columns",
+    "two_columns",
+    "values_of",
+]
+
+
+def log_values(values: AnyArray, name: str) -> FloatArray:
+    """Return log-odds of a column, or normalised log-probabilities of a matrix, from ``"y_prob"`` or ``"logits"``."""
+    z = np.asarray(values, dtype=np.float64)
+    if z.ndim == 1:
+        return z if name == "logits" else np.asarray(special.logit(z))
+    if name != "logits":
+        z = np.log(z, where=z > 0.0, out=np.full(z.shape, -np.inf))
+    with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
+        z = z - z.max(axis=1, keepdims=True)
+    return np.asarray(z - np.log(np.exp(z).sum(axis=1, keepdims=True)))
+
+
+def log_odds(z: FloatArray) -> FloatArray:
+    """Return the log-odds of the second of two columns; any other form as it is."""
+    if z.ndim == 2 and z.shape[1] == 2:
+        return np.asarray(z[:, 1] - z[:, 0])
+    return z
+
+
+def two_columns(odds: FloatArray) -> FloatArray:
+    """Return the log-probabilities of both classes."""
+    return np.stack([special.log_expit(-odds), special.log_expit(odds)], axis=1)
+
+
+def probabilities(z: FloatArray) -> FloatArray:
+    """Return the probabilities that log-odds, or columns of logits, stand for."""
+    if z.ndim == 1:
+        return np.asarray(special.expit(z), dtype=np.float64)
+    p: FloatArray = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return p
+
+
+def tempered_columns(z: FloatArray, beta: float) -> FloatArray:
+    """Return logits times a number, the likeliest class at 0, so that nothing overflows."""
+    with np.errstate(over="ignore"):
+        return np.asarray(beta * (z if z.ndim == 1 else z - z.max(axis=1, keepdims=True)))
+
+
+def values_of(predictions: Predictions) -> FloatArray:
+    """Return the log-odds or log-probabilities of checked predictions."""
+    assert isinstance(predictions, Bernoulli | Categorical)
+    values: Any = predictions.values
+    if predictions.clip is not None:
+        values = np.clip(np.asarray(values, dtype=np.float64), predictions.clip, 1.0 - predictions.clip)
+    return log_odds(log_values(values, "logits" if predictions.logits else "y_prob"))
+
+
+def happened(predictions: Predictions) -> IndexArray:
+    """Return the number of the class that happened, row by row."""
+    assert isinstance(predictions, Bernoulli | Categorical)
+    return np.asarray(predictions.happened, dtype=np.intp)
+
+
+def scaled_spread(spread: AnyArray, name: str, factor: FloatArray) -> FloatArray:
+    """Return standard deviations, variances or matrices whose axes have deviations ``factor`` times as large.
+
+    ``factor`` is a number, one for each axis (d,), or a line for each row, (n, 1) or (n, d).
+    """
+    wide = np.asarray(spread, dtype=np.float64)
+    if name in ("std", "var"):
+        if factor.ndim == 2 and wide.ndim == 1:
+            factor = factor[:, 0]
+        elif factor.shape == (1,):  # a state of one axis
+            factor = factor[0]
+        return np.asarray(wide * (factor if name == "std" else factor * factor))
+    if factor.ndim == 0:
+        factor = factor[None]
+    if name == "chol":
+        return np.asarray(wide * factor[..., :, None])
+    both = factor[..., :, None] * factor[..., None, :]
+    return np.asarray(wide * both if name == "cov" else wide / both)
+
+
+def moved_states(p: Gaussian, bias: FloatArray, factor: FloatArray) -> Gaussian:
+    """Return states whose means are moved and whose spreads are scaled; a spread becomes one of each row."""
+    mean = np.asarray(p.mean, dtype=np.float64)
+    mean = mean + (bias.reshape(-1) if mean.ndim == 1 else bias)
+    shape = p.x_true.shape
+    wide = np.asarray(p.spread, dtype=np.float64)
+    if p.form in ("std", "var"):
+        wide = np.broadcast_to(wide, shape)
+    elif wide.ndim == 2:
+        wide = np.broadcast_to(wide, (p.n, *wide.shape))
+    return Gaussian(p.x_true, mean, p.form, scaled_spread(wide, p.form, factor), None, p.angles, p.method)
+
 
 Numbers = tuple[float, ...]
 

@@ -16,12 +16,9 @@ from ..inference.bounds import Bounds, inverse
 from ..inference.law import normal_score
 from ..inference.results import Interval
 from .base import Grouping, Rows
-from .dependent import Dependent
-from .fitting import FEWEST, FEWEST_IN_GROUP, Refusal, likeliest, safe, unfit
-from .plain import PlainMap
+from .inverse_temperature import FEWEST, FEWEST_IN_GROUP, Dependent, Refusal, Tempered, likeliest, safe, tempered, unfit
+from .plain import PlainMap, scaled
 from .steps import Line
-from .tempered import Tempered, tempered
-from .words import scaled
 
 __all__ = ["FittedTemperature", "SafeTemperature", "Temperature"]
 

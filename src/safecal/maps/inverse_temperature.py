@@ -1,0 +1,376 @@
+"""The inverse temperature of some rows, or why they have none: the likeliest one, and the largest one that is safe.
+
+Under ``p_beta``, proportional to ``p**beta``, the summed surprisal has the cumulants that the log-partition functions
+give. The likeliest beta is found to all digits, so that the ECD of the rows fitted to becomes 0. Impossible rows are
+left out: no temperature explains them.
+
+The safe one is found by tests. With
+
+    g(beta) = E[ E_{p_beta} log p - log p(y) ]
+
+which grows with beta and has the sign of the tempered model's ECD, the hypothesis ``g(beta) >= 0`` is tested at one
+beta after another, upward from 0, and the last beta that is still rejected is returned. It lies above the root of g
+only if the test rejected at the root itself: so one level serves all the tests.
+
+The test is Student's, with the larger of two variances of the mean: the one that the model at beta gives itself, and
+the one seen in the rows. The latter alone misses large surprises that have not happened yet, and fails in small
+samples; the former alone trusts the model. Where rows come in clusters, it is the test of `inference.dependence`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, final
+
+import numpy as np
+from scipy import optimize, special
+
+from .._checks.arrays import block
+from .._types import AnyArray, FloatArray, IndexArray
+from ..errors import UnavailableError
+from ..families.categorical import Categorical
+from ..families.family import partition_surprisal
+from ..families.predictions import Predictions
+from ..inference.dependence import ALIKE, Rarity, Sums, rarest_half
+from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
+
+__all__ = [
+    "Dependent",
+    "FEWEST",
+    "FEWEST_IN_GROUP",
+    "Refusal",
+    "Tempered",
+    "effective_rows",
+    "likeliest",
+    "safe",
+    "tempered",
+    "unfit",
+]
+
+FEWEST = 10  # rows below which no temperature is fitted
+FEWEST_IN_GROUP = 30  # rows below which a group has none of its own
+
+_FAR = 1e18  # nats: a gap whose square is a float of half the digits, too
+_SAMPLE, _MANY = 20_000, 100_000  # rows of a first fit, where there are many more
+_NEAR = 1e-5  # in log beta: what is left after a step of this length is its square
+_BLOCK = 1 << 16  # elements that fit into a cache
+
+# Where the test is first looked at. Below, every prediction is flat; few have logits in the thousands.
+_GRID = (SMALLEST, *(2.0 ** np.arange(-18.0, -8.0, 2.0)).tolist(), *(2.0 ** np.arange(-8.0, 20.0)).tolist())
+
+Margin = Callable[..., list[float]]  # betas -> by how much the test rejects at each
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tempered:
+    """What the rows say about the inverse temperature."""
+
+    predictions: Predictions
+    weight: AnyArray | None
+    possible: AnyArray
+    mass: float  # sum of the weights of the possible rows
+    beta: float = math.nan  # beta-hat; NaN where every prediction is a coin toss or a certainty
+    spread: tuple[float, float] | None = None  # information and variance there, where they are known already
+
+    def at(self, beta: float) -> Tilt:
+        """Return the sums of surprisals at one beta."""
+        totals = np.zeros(5)
+        for rows in self.predictions.row_blocks():
+            a, w = self.predictions._partition(rows)(beta), self.row_weights(rows)
+            v = w * a.variance
+            # Plain sums: BLAS would wake its threads for each of these short products.
+            totals += [(w * a.value).sum(), (w * a.mean).sum(), v.sum(), (w * v).sum(), (w**3 * a.third).sum()]
+        value, mean, information, variance, third = totals.tolist()
+        return Tilt(value, -mean, information, variance, -third)
+
+    def row_weights(self, rows: slice) -> FloatArray:
+        """Return the weights of some rows, 0 for impossible ones."""
+        return _row_weights(self.possible[rows], self.weight, rows)
+
+
+def _row_weights(possible: AnyArray, weight: AnyArray | None, rows: slice) -> FloatArray:
+    return possible.astype(np.float64) if weight is None else possible * block(weight, rows)
+
+
+def tempered(predictions: Predictions, weight: AnyArray | None = None) -> Tempered:
+    """Fit the inverse temperature by maximum likelihood.
+
+    Raises UnavailableError for predictions without a log-partition function.
+    """
+    if isinstance(predictions, Categorical):
+        return _of_classes(predictions, weight)
+    surprisal = mass = above = 0.0
+    possible = np.ones(predictions.n, dtype=bool)
+    for rows in predictions.row_blocks():
+        scored, _ = predictions.weighted(rows, None)
+        if scored.surprisal is None:
+            raise UnavailableError("an unnormalised density has no temperature.")
+        possible[rows] = ~scored.impossible
+        w = _row_weights(possible[rows], weight, rows)
+        s = np.where(possible[rows], scored.surprisal, 0.0)
+        surprisal += float((w * s).sum())
+        mass += float(w.sum())
+        if scored.confidence is None or scored.correct is None:
+            above = math.inf
+        else:  # an outcome as likely as the most likely one is no surprise either
+            above += float((w * (~scored.correct & (s > -np.log(scored.confidence) * (1.0 + 1e-9)))).sum())
+    found = Tempered(predictions, weight, possible, mass)
+    if found.at(1.0).variance == 0.0:
+        return found
+    return replace(found, beta=math.inf if above == 0.0 else fitted(found.at, surprisal, SMALLEST, LARGEST))
+
+
+def _of_classes(predictions: Categorical, weight: AnyArray | None) -> Tempered:
+    """Fit that of classes from how much less likely each is than the likeliest one: two powers of it are enough."""
+    rows = np.arange(predictions.n)
+    gaps = np.concatenate([predictions.log_gaps(part) for part in predictions.row_blocks()])
+    happened = gaps[rows, predictions.happened]
+    possible = np.isfinite(happened)
+    w = _row_weights(possible, weight, slice(0, predictions.n))
+    found = Tempered(predictions, weight, possible, float(w.sum()))
+    if predictions.infinite:
+        np.minimum(gaps, _FAR, out=gaps)  # of a probability of 0 every power is 0, and its product with the gap, too
+    happened = np.where(possible, happened, 0.0)
+    seen = float(w @ happened)
+    if not any((w[part] @ _spread(gaps[part], 1.0)[1]) > 0.0 for part in (slice(0, 1000), slice(1000, None))):
+        return found
+    if not (w * (possible & (happened > 1e-9))).any():  # as likely as the likeliest one is no surprise either
+        return replace(found, beta=math.inf)
+    if len(gaps) <= _MANY:
+        return replace(found, beta=_solved(gaps, w, seen, 1.0))
+    some = np.random.default_rng(0).permutation(len(gaps))[:_SAMPLE]
+    beta = _solved(gaps[some], w[some], float(w[some] @ happened[some]), 1.0)
+    spread = None
+    if 0.0 < beta < math.inf:
+        for number in (np.float32, np.float64):  # near the end one step with half of the digits does, and one with all
+            mean, variance = _spread(gaps.astype(number, copy=False), beta)
+            information = float(w @ variance)
+            step = (float(w @ mean) - seen) / (beta * information)
+            beta *= math.exp(step)
+        spread = (information, float(w * w @ variance))
+    if spread is None or abs(step) > _NEAR:
+        return replace(found, beta=_solved(gaps, w, seen, beta if 0.0 < beta < math.inf else 1.0))
+    return replace(found, beta=beta, spread=spread)
+
+
+def _solved(gaps: FloatArray, w: FloatArray, seen: float, start: float) -> float:
+    """Return the beta at which the mean gap is the one seen, sought from ``start``."""
+
+    def at(ratio: float) -> Tilt:
+        mean, variance = _spread(gaps, ratio * start)
+        return Tilt(math.nan, float(w @ mean), start * float(w @ variance), math.nan, math.nan)
+
+    return start * fitted(at, seen, SMALLEST / start, LARGEST / start)
+
+
+def _spread(gaps: AnyArray, beta: float) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance of the gap under ``p_beta``, row by row."""
+    mean, variance = np.empty(len(gaps)), np.empty(len(gaps))
+    ones = np.ones(gaps.shape[1], dtype=gaps.dtype)
+    step = max(1, _BLOCK // gaps.shape[1])
+    for start in range(0, len(gaps), step):
+        part = slice(start, start + step)
+        d = gaps[part]
+        p = np.multiply(d, gaps.dtype.type(-beta))
+        np.exp(p, out=p)
+        total = p @ ones
+        p *= d
+        first = p @ ones / total
+        p *= d
+        mean[part], variance[part] = first, np.maximum(p @ ones / total - first * first, 0.0)
+    return mean, variance
+
+
+class _Block(NamedTuple):
+    """What a block of rows gives at one beta."""
+
+    sums: FloatArray  # by cluster: of surprises less those expected, variance, deviation and square
+    chance: FloatArray | None  # of a surprise, a row
+    deviation: FloatArray
+
+
+class Dependent(NamedTuple):
+    """Rows and the number of the cluster of each: tests from the rows, at any beta."""
+
+    rows: Tempered
+    codes: IndexArray
+    size: int
+
+    def scores(self, betas: tuple[float, ...], wanted: float) -> list[float]:
+        """Return by how much each beta is ruled out as too small, in normal scores beyond the one that is wanted."""
+        found = []
+        for sums, rarity in self.at(*betas):
+            _, _, lower = sums.tails(rarity)
+            found.append(normal_score(float(lower[0])) - wanted)
+        return found
+
+    def at(self, *betas: float) -> list[tuple[Sums, Rarity]]:
+        """Return how sums of clusters spread at each beta, and how rare surprises are."""
+        blocks: list[list[_Block]] = [[] for _ in betas]
+        for part in self.rows.predictions.row_blocks():
+            for beta, new in zip(blocks, self._block(part, betas), strict=True):
+                beta.append(new)
+        return [self._together(parts) for parts in blocks]
+
+    def _block(self, part: slice, betas: tuple[float, ...]) -> list[_Block]:
+        rows = self.rows
+        partition = rows.predictions._partition(part)
+        scored, _ = rows.predictions.weighted(part, None)
+        s = np.where(rows.possible[part], partition_surprisal(scored), 0.0)
+        w = rows.row_weights(part) / self._unit
+        found = []
+        for beta in betas:
+            a = partition(beta)
+            g, deviation = w * (s + a.mean), w * np.sqrt(a.variance)
+            columns = (g, w * w * a.variance, deviation, g * g)
+            sums = [np.bincount(self.codes[part], weights=c, minlength=self.size) for c in columns]
+            chance = None
+            if scored.confidence is not None:
+                chance = -np.expm1(np.minimum(beta * np.log(scored.confidence) - a.value, 0.0))
+            found.append(_Block(np.stack(sums), chance, deviation))
+        return found
+
+    @property
+    def _unit(self) -> float:
+        return 1.0 if self.rows.weight is None else float(self.rows.weight.max())
+
+    @staticmethod
+    def _together(parts: list[_Block]) -> tuple[Sums, Rarity]:
+        total = parts[0].sums.copy()
+        for part in parts[1:]:
+            total += part.sums
+        sums = Sums.of(*total)
+        chances = [part.chance for part in parts if part.chance is not None]
+        if not chances:
+            return sums, ALIKE
+        chance, deviation = np.concatenate(chances), np.concatenate([part.deviation for part in parts])
+        both = rarest_half(chance, deviation), rarest_half(1.0 - chance, deviation)
+        return sums, Rarity(*(np.array([x]) for x in both))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why some rows have no temperature."""
+
+    text: str
+    hint: str | None
+    short: str  # the same within a list of groups
+
+
+def effective_rows(rows: Tempered) -> float:
+    """Return the number of equally weighted rows that would tell as much (Kish)."""
+    if rows.weight is None:
+        return float(rows.possible.sum())
+    w = np.asarray(rows.weight, dtype=np.float64)
+    return float(w.sum() ** 2 / np.square(w).sum())
+
+
+def unfit(rows: Tempered, fewest: int) -> Refusal | None:
+    """Return why no temperature can be fitted at all, if so."""
+    n = effective_rows(rows)
+    counts = rows.possible if rows.weight is None else rows.possible | (np.asarray(rows.weight) == 0.0)
+    if not counts.all():
+        bad = np.flatnonzero(~counts)
+        return Refusal(
+            "no temperature explains an outcome of probability 0: that happened at row "
+            f"{bad[0]} ({len(bad)} of {len(counts)} rows)",
+            "pass `logits=`, which never saturate; or keep probabilities off 0 in the fit and when applying it, for "
+            "example `np.clip(y_prob, 1e-6, 1 - 1e-6)`.",
+            f"an outcome of probability 0 happened, {len(bad)} times",
+        )
+    if n < fewest * (1.0 - 1e-9):
+        worth = f"got {rows.predictions.n}" if rows.weight is None else f"got weights worth {n:.3g}"
+        return Refusal(f"a temperature needs at least {fewest} rows; {worth}", None, f"needs {fewest}")
+    if math.isnan(rows.beta):
+        text = "every prediction is a coin toss or a certainty, and no temperature changes those"
+        return Refusal(text, None, "every prediction is a coin toss or a certainty")
+    if rows.beta == 0.0:
+        text = "confidence carries no information here: the less of it, the likelier the outcomes, down to T = infinity"
+        hint = "are outcomes and predictions rows of the same data, in the same order? Is `pos_label` the right one?"
+        return Refusal(text, hint, "confidence carries no information, T = infinity")
+    return None
+
+
+def likeliest(rows: Tempered) -> float | Refusal:
+    """Return the likeliest beta, unless it is infinite."""
+    if math.isinf(rows.beta):
+        return Refusal(
+            "the most likely outcome happened in every row: the sharper the likelier, down to T = 0",
+            "more rows would show a surprise; `SafeTemperature` finds how sharp these rows allow to be.",
+            "no outcome surprised",
+        )
+    return rows.beta
+
+
+def safe(rows: Tempered, alpha: float, clusters: Dependent | None = None) -> float | Refusal:
+    """Return the largest beta up to which ``g(beta) >= 0`` is rejected at level ``alpha``."""
+    critical = float(special.stdtrit(effective_rows(rows) - 1.0, 1.0 - alpha))
+    if clusters is not None:
+        critical = normal_score(alpha)
+
+    def margin(*betas: float) -> list[float]:
+        if clusters is not None:
+            return clusters.scores(betas, critical)
+        return [t - critical for t in _statistics(rows, betas)]
+
+    end = min(rows.beta, LARGEST)  # at the likeliest beta, g is 0 in the sample and nothing is rejected
+    grid = [beta for beta in _GRID if beta < end]
+    low, best = 0.0, -math.inf
+    for start in range(0, len(grid), 6):
+        part = grid[start : start + 6]
+        for beta, value in zip(part, margin(*part), strict=True):
+            best = max(best, value)
+            if value > 0.0:
+                low = beta
+            elif low > 0.0:
+                return _crossing(margin, low, beta)
+    if low > 0.0:  # without a surprise, predictions may be so flat that no beta is too sharp
+        return end if math.isinf(rows.beta) and margin(end)[0] > 0.0 else _crossing(margin, low, end)
+    many = (rows.predictions.n, "rows") if clusters is None else (clusters.size, "clusters")
+    return _not_ruled_out(*many, alpha, critical, best + critical)
+
+
+def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
+    """Return Student's t of ``-g`` at each beta, with the larger of the two variances."""
+    sums = np.zeros((len(betas), 4))
+    square = 0.0
+    for part in rows.predictions.row_blocks():
+        partition = rows.predictions._partition(part)
+        scored, _ = rows.predictions.weighted(part, None)
+        s = np.where(rows.possible[part], partition_surprisal(scored), 0.0)
+        w = rows.row_weights(part)
+        w2 = w * w
+        square += float(w2.sum())
+        for j, beta in enumerate(betas):
+            a = partition(beta)
+            g = s + a.mean
+            sums[j] += [np.dot(w, g), np.dot(w2, a.variance), np.dot(w2, g), np.dot(w2, g * g)]
+    n = effective_rows(rows)
+    out = []
+    for total, model, first, second in sums.tolist():
+        mean = total / rows.mass
+        seen = (second - 2.0 * mean * first + mean * mean * square) * n / (n - 1.0)
+        variance = max(model, seen)
+        out.append(-total / math.sqrt(variance) if variance > 0.0 else math.copysign(math.inf, -total))
+    return out
+
+
+def _crossing(margin: Margin, low: float, high: float) -> float:
+    """Return where the margin falls to 0 between two betas, the first time as far as ten points show it."""
+    points = np.geomspace(low, high, 10).tolist()
+    points[0], points[-1] = low, high
+    values = np.array([1.0, *margin(*points[1:-1]), -1.0])
+    first = int((values <= 0.0).argmax())
+    return float(optimize.brentq(lambda beta: margin(beta)[0], points[first - 1], points[first], rtol=1e-12))
+
+
+def _not_ruled_out(n: int, unit: str, alpha: float, critical: float, best: float) -> Refusal:
+    needed = max(n + 1, math.ceil(1.1 * n * (critical / best) ** 2)) if best > 0.0 else 0
+    many = f"about {needed} {unit} like these would do" if 0 < needed < 1_000_000 else f"many more {unit} are needed"
+    return Refusal(
+        f"over-confidence cannot be ruled out at level {alpha:g} with these {n} {unit}, at any temperature",
+        f"{many}, or a larger `alpha`.",
+        f"needs about {needed}{'' if unit == 'rows' else ' clusters'}" if 0 < needed < 1_000_000 else "needs many more",
+    )
