@@ -48,7 +48,7 @@ def log_values(values: AnyArray, name: str) -> FloatArray:
     if z.ndim == 1:
         return z if name == "logits" else np.asarray(special.logit(z))
     if name != "logits":
-        total = z.sum(axis=1, keepdims=True)
+        total = (z @ np.ones(z.shape[1]))[:, None]
         with np.errstate(divide="ignore"):  # a probability of 0
             z = np.log(z)
         z -= np.log(total)
