@@ -108,7 +108,7 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     else:
         how = [
             element("code", "safecal.SafeTemperature"),
-            " on rows that are not these, then evaluate on others again.",
+            " on other rows than these, then evaluate it on rows that the fit has not seen.",
         ]
         steps.append(("Recalibrate it.", join(["Fit ", *how])))
     return steps

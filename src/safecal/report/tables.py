@@ -22,15 +22,9 @@ from ..judge.verdict import Verdict
 from .words import temperature_in_words
 
 __all__ = [
-    "FOR_READING",
-    "after_section",
-    "cards",
-    "merged_bins",
-    "number_rows",
-    "tables_section",
-    "test_name",
+    "FOR_READING", "after_section", "cards", "merged_bins", "number_rows", "tables_section", "test_name",
     "where_section",
-]
+]  # fmt: skip
 
 Row = tuple[str, str, str]  # name, value, what it says
 
