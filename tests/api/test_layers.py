@@ -98,6 +98,7 @@ ANNOTATED = {
     ("_sums.sweep", "families.predictions"),
     ("_sums.tally", "families.predictions"),
     ("families.predictions", "judge.evaluation"),
+    ("judge.evaluation", "maps.result"),
     ("_sums.table_views", "judge.groups"),
     ("_sums.table_views", "inference.results"),
     ("_sums.table", "judge.groups"),

@@ -410,3 +410,18 @@ def test_predictions_come_back_with_their_outcomes() -> None:
         model.apply_predictions(safecal.gaussian(z, 0 * z, std=1.0))
     with pytest.raises(UnavailableError, match="cannot be fitted in part"):
         maps.Safe(maps.Temperature()).fit_predictions(safecal.density(z[:40], stats.norm(0, 1)))
+
+
+@pytest.mark.parametrize("kind", [maps.Affine, maps.Vector])
+@pytest.mark.parametrize("rare", [0.0, 2e-4])
+def test_many_rows_are_fitted_to_all_digits(kind: Callable[[], maps.Affine | maps.Vector], rare: float) -> None:
+    """Steps with half of the digits come first, without weights; a class that a sample lacks stops them."""
+    rng = np.random.default_rng(4)
+    z = rng.normal(0, 1, (101_000, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    if rare:
+        y = np.where(rng.random(len(y)) < rare, 2, y % 2)
+    one, other = (kind().fit(y, logits=2 * z, sample_weight=w) for w in (None, np.ones(len(y))))
+    first, second = (step.to_dict() for model in (one, other) for step in model._steps())
+    for name in ("weights", "shifts"):
+        assert first[name] == pytest.approx(second[name], rel=1e-7, abs=1e-7)

@@ -22,7 +22,7 @@ from ..judge.planning import rows_needed
 from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
 from .outputs import check_outputs, command_line, write_plot
-from .table import TableFile
+from .table import Kept, TableFile
 from .terminal import say_verdict, searching
 from .values import limit_options
 
@@ -32,6 +32,7 @@ GATE = {SAFE: 0, UNSAFE: 3}
 UNDETERMINED = 4
 WORSE_THAN_BASELINE = 5
 _SHOWN = 20  # groups
+_FIXED = 200_000  # rows up to which a report tries what fixes them: some seconds
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
@@ -40,8 +41,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
     check_outputs(inputs=inputs, report=options.report, plot=options.plot)
     before = None if options.baseline is None else _earlier(options.baseline)
     table = TableFile.opened(options.file, options, options.prob, options.logits)
+    kept = Kept(table.batches, min(_FIXED, options.max_rows)) if options.report else None
     found = evaluate_batches(
-        table.batches,
+        kept or table.batches,
         bins=options.bins,
         bin_on=options.bin_on,
         strategy=options.strategy,
@@ -57,8 +59,14 @@ def run_evaluate(options: argparse.Namespace) -> int:
             options.decided = WORSE_THAN_BASELINE
     if options.report:
         from ..report import write_report
+        from .recalibrate import fix_of
 
-        write_report(found, options.report, title=options.title, source=table.source.name, command=command_line())
+        assert kept is not None
+        fix, line = fix_of(found, kept.whole(), table, options)
+        write_report(
+            found, options.report, title=options.title, source=table.source.name, command=command_line(), fix=fix,
+            fix_command=line,
+        )  # fmt: skip
     if options.plot:
         write_plot(found.plot(), options.plot)
     reader = table.reader
@@ -161,7 +169,8 @@ def run_demo(options: argparse.Namespace) -> int:
     from ..report import write_report
 
     check_outputs(report=options.report)
-    unsafe = main()
-    write_report(unsafe, options.report, title="The over-confident model of the demo", command="safecal demo")
+    unsafe, fix = main()
+    title = "The over-confident model of the demo"
+    write_report(unsafe, options.report, title=title, command="safecal demo", fix=fix)
     print(f"\nThe report of the second model: {visible(shlex.quote(options.report))}. Open it in a browser.")
     return 0

@@ -55,8 +55,8 @@ _RECALIBRATE = """examples:
   safecal recalibrate validation.csv --y label --prob p --out calibrated.csv --save calibrator.json
   safecal recalibrate new.csv --prob p --apply calibrator.json --out new-calibrated.csv
 
-By default the temperature is the sharpest at which over-confidence is ruled out (SafeTemperature). Evaluate the result
-on rows that were not used to fit it."""
+By default the simplest map that is as good as the best is taken, and after it the sharpest temperature at which
+over-confidence is ruled out. Evaluate the result on rows that were not used to fit it."""
 
 
 _OWN_MODULE = ("recalibrate", "watch", "paper")  # commands with a module of their own

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,25 @@ from .._optional import polars
 from .._types import AnyArray, FloatArray
 from ..errors import DocumentError, FileError, OptionError
 from ..files import parsed_json, write_atomically
-from ..inputs.reader import prediction_values
+from ..inputs.reader import Batch, prediction_values
 from ..inputs.sources import polars_is_there
 from ..inputs.values import keys
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
+from ..judge.verdict import SAFE
 from ..maps import Map, SafeTemperature, Temperature, from_dict
 from ..maps.front_door import recalibrate
+from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
 from ..visible import visible
 from .outputs import check_outputs, csv_bytes, frame_bytes, write_plot
 from .table import TableFile
-from .values import limit_options
+from .values import LIMITS, RULES, limit_options
 
-__all__ = ["run"]
+__all__ = ["fix_of", "run"]
+
+_GROUPS = 20  # up to which each has a map of its own in a report
 
 
 def run(options: argparse.Namespace) -> int:
@@ -78,6 +83,43 @@ def _fitted(table: TableFile, options: argparse.Namespace) -> Map:
         write_plot(RecalibrationDisplay.from_evaluations(before, after).figure_, options.plot)
         print(f"picture: {visible(options.plot)}")
     return calibrator
+
+
+def fix_of(
+    found: Evaluation, rows: Batch | None, table: TableFile, options: argparse.Namespace
+) -> tuple[Recalibration | None, str | None]:
+    """Return what fixes a model that is not safe, where its rows were kept, and the command that finds it."""
+    if found.verdict.decision == SAFE:
+        return None, None
+    by = found.groups is not None and len(found.groups) <= _GROUPS
+    line = _command(table, options, by=by)
+    if rows is None:
+        return None, line
+    fix = recalibrate(
+        rows.predictions, by=_grouping(rows.by) if by else None, cluster=rows.cluster,
+        sample_weight=rows.sample_weight, **limit_options(options),
+    )  # fmt: skip
+    return fix, line
+
+
+def _command(table: TableFile, options: argparse.Namespace, *, by: bool) -> str:
+    """Return the command that recalibrates the same rows, with every column by its name."""
+    columns = table.columns
+    assert columns.y_true is not None
+    form = "--logits" if columns.form == "logits" else "--prob"
+    words = ["safecal", "recalibrate", options.file, "--y", columns.y_true]
+    words += [word for name in columns.values for word in (form, name)]
+    words += [word for name in (columns.by if by else ()) for word in ("--by", name)]
+    words += [word for label in columns.labels or () for word in ("--label", label)]
+    for name in ("cluster", "sample_weight", "pos_label", "clip", "format", "sep"):
+        value = getattr(options, name)
+        words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--drop-missing"] if columns.drop_missing else []
+    for name, limit in LIMITS.items():
+        value = getattr(options, name.removeprefix("--").replace("-", "_"))
+        words += [] if value == limit.default else [name, f"{value:g}"]
+    words += [] if options.rule == RULES[0] else ["--rule", options.rule]
+    return shlex.join([*words, "--save", "calibrator.json"])
 
 
 def _grouping(by: Any) -> AnyArray | None:

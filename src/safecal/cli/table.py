@@ -2,18 +2,21 @@
 
 import argparse
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, final
 
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
+from ..families.categorical import Categorical
 from ..inputs.columns import SHELL, Columns, Unclear, about_columns, find_columns, near_names
 from ..inputs.reader import Batch, Reader, Rows, join_batches
 from ..inputs.sources import Source, open_source
 from .terminal import Progress
 
-__all__ = ["TableFile", "chosen_columns"]
+__all__ = ["Kept", "TableFile", "chosen_columns"]
+
+_MOST_VALUES, _MOST_CLASSES = 1_000_000, 100  # of rows that are kept
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -101,6 +104,42 @@ class TableFile:
         for rows in self.source.batches(self.columns.names):
             progress.add(len(next(iter(rows.values()))))
             yield rows
+
+
+@final
+class Kept:
+    """Batches on their way, of which the rows are kept as long as they are few.
+
+    Attributes
+    ----------
+    batches : callable
+        Yields them from the first.
+    most : int
+        How many rows are few; rows times classes, and classes, have limits of their own.
+    """
+
+    def __init__(self, batches: Callable[[], Iterator[Batch]], most: int) -> None:
+        self.batches, self.most = batches, most
+        self._parts: list[Batch] = []
+        self._few = True
+
+    def __call__(self) -> Iterator[Batch]:
+        """Yield the batches, from the first row."""
+        self._parts, self._few, n = [], True, 0
+        for batch in self.batches():
+            n += batch.predictions.n
+            classes = batch.predictions.classes if isinstance(batch.predictions, Categorical) else 1
+            few = n <= self.most and n * classes <= _MOST_VALUES and classes <= _MOST_CLASSES
+            self._few = self._few and few
+            if self._few:
+                self._parts.append(batch)
+            else:
+                self._parts.clear()
+            yield batch
+
+    def whole(self) -> Batch | None:
+        """Return all rows; None where they were too many."""
+        return join_batches(self._parts) if self._few else None
 
 
 def chosen_columns(

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, Unpack, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from .readings import Readings
 from .reasons import reading
 from .reliability import Reliability, assess_reliability, tells_reliability
 from .verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    from ..maps.result import Recalibration
 
 __all__ = ["Evaluation"]
 
@@ -272,7 +275,9 @@ class Evaluation(Readings):
 
         return drawn(self, part, ax, name)
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+    def report(
+        self, path: str | os.PathLike[str], *, title: str | None = None, fix: "Recalibration | None" = None
+    ) -> None:
         """Write a page that explains everything: one HTML file that needs no network.
 
         Parameters
@@ -281,10 +286,12 @@ class Evaluation(Readings):
             Where to.
         title : str, optional
             What the page is about.
+        fix : Recalibration, optional
+            What `recalibrate` found for the same rows; the page then says what it would win.
         """
         from ..report import write_report
 
-        write_report(self, path, title=title)
+        write_report(self, path, title=title, fix=fix)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the sums, and the metrics they give.

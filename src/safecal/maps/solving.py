@@ -5,7 +5,7 @@ where the rows do not.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -18,6 +18,7 @@ PRIOR = 0.05  # precision of the normal prior of a slope around 1, and of a shif
 _STEPS = 100
 _CLOSE = 1e-9  # of a step, beside the numbers
 _SAMPLE, _MANY = 20_000, 100_000  # rows of a first fit, where there are many more
+_NEAR = 0.2  # a step from the first fit to the whole one that needs no check
 _STEEP = 20.0  # weights beyond which the largest logit of a row may be far below 0
 _DENSE = 256  # numbers, up to which the matrix of second derivatives is made
 _FLOOR = -1e5  # instead of the logarithm of 0: exp of it is 0, and so is their product
@@ -89,9 +90,17 @@ class _Rows:
     def __init__(self, z: FloatArray, y: IndexArray, weight: FloatArray | None, shared: bool) -> None:
         self.z, self.y, self.weight, self.shared = z, y, weight, shared
         self.classes = z.shape[1]
+        self.number: type[np.floating[Any]] = np.float64
+        self.steep = _STEEP
 
     def some(self, index: IndexArray) -> "_Rows":
         return _Rows(self.z[index], self.y[index], None if self.weight is None else self.weight[index], self.shared)
+
+    def single(self) -> "_Rows":
+        """Return rows without weights, with half of the digits."""
+        found = _Rows(self.z, self.y, None, self.shared)
+        found.number, found.steep = np.float32, _STEEP / 4.0
+        return found
 
     def split(self, theta: FloatArray) -> Softmax:
         K = self.classes
@@ -115,19 +124,19 @@ class _Rows:
         self, theta: FloatArray, part: slice, gradient: FloatArray, diagonal: FloatArray, hessian: FloatArray | None
     ) -> float:
         K, y = self.classes, self.y[part]
-        weights, shifts = self.split(theta)
-        z = self.z[part]
+        z = self.z[part].astype(self.number, copy=False)
+        weights, shifts = (numbers.astype(self.number, copy=False) for numbers in self.split(theta))
         x = z * weights[0] if self.shared else z * weights
         # Log-probabilities are at most 0, and the largest of a row is not far below: one bound serves all rows.
         x += shifts - shifts.max()
-        if weights.max() > _STEEP or weights.min() < 0.0:
+        if weights.max() > self.steep or weights.min() < 0.0:
             x -= x.max(axis=1, keepdims=True)
-        rows, ones = np.arange(len(y)), np.ones(K)
+        rows, ones = np.arange(len(y)), np.ones(K, dtype=self.number)
         at = x[rows, y]
         p = np.exp(x, out=x)
         total = p @ ones
         p /= total[:, None]
-        w = np.ones(len(y)) if self.weight is None else self.weight[part]
+        w = np.ones(len(y), dtype=self.number) if self.weight is None else self.weight[part]
         share = p if self.weight is None else p * w[:, None]
         mass, zp = w @ p, p * z
         products = share.T @ p if hessian is not None else np.diag(np.einsum("ij,ij->j", share, p))
@@ -198,13 +207,28 @@ class _Prior:
 
 def softmax(z: FloatArray, y: IndexArray, weight: FloatArray | None, *, shared: bool) -> Softmax:
     """Return the likeliest weights and shifts of log-probabilities; ``shared`` for one weight of all classes."""
-    rows = _Rows(np.maximum(z, _FLOOR), y, weight, shared)
+    rows = _Rows(z if z.min() >= _FLOOR else np.maximum(z, _FLOOR), y, weight, shared)
     prior = _Prior(rows.classes, shared, 1.0 if weight is None else float(weight.mean()))
     theta = prior.centre()
     if len(y) > _MANY:
         some = rows.some(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
-        theta = _fitted(some, prior, theta)
+        theta = _nearer(rows, prior, _fitted(some, prior, theta))
     return rows.split(_fitted(rows, prior, theta, settled=len(y) > _MANY))
+
+
+def _nearer(rows: _Rows, prior: _Prior, theta: FloatArray) -> FloatArray:
+    """Return what two steps with half of the digits lead to, from a start that is near already."""
+    if len(theta) > _DENSE or rows.weight is not None:  # weights may be larger than half of the digits hold
+        return theta
+    half, precision = rows.single(), prior.precision()
+    for _ in range(2):
+        here = half.at(theta, dense=True)
+        assert here.hessian is not None
+        step = np.linalg.solve(here.hessian + precision, here.gradient + precision @ (theta - prior.centre()))
+        if not np.abs(step).max() < _NEAR:
+            break
+        theta = np.asarray(theta - step)
+    return theta
 
 
 def _fitted(rows: _Rows, prior: _Prior, theta: FloatArray, *, settled: bool = False) -> FloatArray:

@@ -48,7 +48,11 @@ def log_values(values: AnyArray, name: str) -> FloatArray:
     if z.ndim == 1:
         return z if name == "logits" else np.asarray(special.logit(z))
     if name != "logits":
-        z = np.log(z, where=z > 0.0, out=np.full(z.shape, -np.inf))
+        total = z.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):  # a probability of 0
+            z = np.log(z)
+        z -= np.log(total)
+        return z
     with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
         z = z - z.max(axis=1, keepdims=True)
     return np.asarray(z - np.log(np.exp(z).sum(axis=1, keepdims=True)))

@@ -8,6 +8,7 @@ from ..errors import InputError
 from ..files import write_atomically
 from ..html.numbers import in_utc
 from ..judge.evaluation import Evaluation
+from ..maps.result import Recalibration
 from .page import Context, page
 
 __all__ = ["report_html", "write_report"]
@@ -20,6 +21,8 @@ def report_html(
     source: str | None = None,
     command: str | None = None,
     after: Evaluation | None = None,
+    fix: Recalibration | None = None,
+    fix_command: str | None = None,
     created: datetime | None = None,
 ) -> str:
     """Return a report as one HTML file.
@@ -40,6 +43,11 @@ def report_html(
         The command line that makes the report again.
     after : Evaluation, optional
         The same model after recalibration, to be shown beside it.
+    fix : Recalibration, optional
+        What `safecal.recalibrate` found for the same rows: the report says what it would win, and has the lines to
+        paste. Without it, a report of a model that is not SAFE says how to try one.
+    fix_command : str, optional
+        The command line that finds the fix.
     created : datetime, optional
         When the report was made; by default now. Without a zone it is UTC. Given the same, reports are the same.
 
@@ -60,12 +68,20 @@ def report_html(
     >>> report_html(result, title="Four rows").splitlines()[0]
     '<!DOCTYPE html>'
     """
-    for name, given, kind in (("evaluation", evaluation, Evaluation), ("after", after, Evaluation | None)):
+    evaluated = "make one with `safecal.evaluate(...)`, or call `.evaluate()` on predictions."
+    fixed = "make one with `safecal.recalibrate(...)`, from the rows that were evaluated."
+    for name, given, kind, what, hint in (
+        ("evaluation", evaluation, Evaluation, "an Evaluation", evaluated),
+        ("after", after, Evaluation | None, "an Evaluation", evaluated),
+        ("fix", fix, Recalibration | None, "a Recalibration", fixed),
+    ):
         if not isinstance(given, kind):
-            hint = "make one with `safecal.evaluate(...)`, or call `.evaluate()` on predictions."
-            raise fail(InputError, name, "must be an Evaluation", got=show(given), hint=hint)
-    context = Context(title or "Is this model over-confident?", source, command, in_utc(created))
-    return page(evaluation, context, after)
+            raise fail(InputError, name, f"must be {what}", got=show(given), hint=hint)
+    if fix is not None and (fix.before.n, fix.before.family) != (evaluation.n, evaluation.family):
+        got = f"one of {fix.before.n} {fix.before.family} rows, and {evaluation.n} {evaluation.family} ones"
+        raise fail(InputError, "fix", "must be of the rows that were evaluated", got=got, hint=fixed)
+    context = Context(title or "Is this model over-confident?", source, command, in_utc(created), fix_command)
+    return page(evaluation, context, after, fix)
 
 
 def write_report(
@@ -76,6 +92,8 @@ def write_report(
     source: str | None = None,
     command: str | None = None,
     after: Evaluation | None = None,
+    fix: Recalibration | None = None,
+    fix_command: str | None = None,
     created: datetime | None = None,
 ) -> None:
     """Write a report to one HTML file, whole or not at all.
@@ -86,7 +104,7 @@ def write_report(
         What to report.
     path : str or os.PathLike
         Where to; a file that is there is replaced.
-    title, source, command, after, created : optional
+    title, source, command, after, fix, fix_command, created : optional
         As in `report_html`.
 
     Raises
@@ -110,5 +128,8 @@ def write_report(
     ...     Path(folder, "report.html").stat().st_size < 200_000
     True
     """
-    text = report_html(evaluation, title=title, source=source, command=command, after=after, created=created)
+    text = report_html(
+        evaluation, title=title, source=source, command=command, after=after, fix=fix, fix_command=fix_command,
+        created=created,
+    )  # fmt: skip
     write_atomically(path, text)

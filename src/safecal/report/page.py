@@ -21,13 +21,14 @@ from ..html.markup import Markup, element, join, sentence, shortened, together, 
 from ..html.numbers import grouped, percent, plain, rows
 from ..html.reliability import reliability_diagram
 from ..judge.evaluation import Evaluation
+from ..maps.result import Recalibration
 from ..options import Limits
 from . import words
+from .fixes import after_section, fix_section
 from .slices import slices_section
 from .steps import next_steps
 from .tables import (
     FOR_READING,
-    after_section,
     cards,
     merged_bins,
     number_rows,
@@ -64,9 +65,10 @@ class Context:
     source: str | None
     command: str | None
     created: datetime
+    fix_command: str | None = None  # that finds the fix
 
 
-def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> str:
+def page(evaluation: Evaluation, context: Context, after: Evaluation | None, fix: Recalibration | None = None) -> str:
     """Return the whole page."""
     findings = Findings.of(evaluation)
     body = [
@@ -74,6 +76,7 @@ def page(evaluation: Evaluation, context: Context, after: Evaluation | None) -> 
         where_section(findings),
         slices_section(findings),
         numbers_section(findings),
+        fix_section(evaluation, fix, context.fix_command),
         None if after is None else after_section(evaluation, findings.verdict, after),
         pictures_section(findings),
         tables_section(findings),

@@ -10,7 +10,7 @@ from ..html.course import Course, course_picture
 from ..html.findings import Finding, Findings
 from ..html.frame import PRESS, Column, region, section, sorting_table
 from ..html.intervals import ecd_gauge, factor_gauge
-from ..html.markup import Markup, element, join, sentence, shortened, together, with_code
+from ..html.markup import Markup, element, join, sentence, shortened, together
 from ..html.numbers import ends, grouped, p_value, percent, plain, rows, shown
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
@@ -22,9 +22,14 @@ from ..judge.verdict import Verdict
 from .words import temperature_in_words
 
 __all__ = [
-    "FOR_READING", "after_section", "cards", "merged_bins", "number_rows", "tables_section", "test_name",
+    "FOR_READING",
+    "cards",
+    "merged_bins",
+    "number_rows",
+    "tables_section",
+    "test_name",
     "where_section",
-]  # fmt: skip
+]
 
 Row = tuple[str, str, str]  # name, value, what it says
 
@@ -164,63 +169,9 @@ def _bias(bias: float) -> str:
     return "observed minus predicted" + ("" if bias == 0.0 else f": it happens {more} often than predicted")
 
 
-def after_section(before: Evaluation, was: Verdict, after: Evaluation) -> Markup:
-    """Return both evaluations side by side; the rows may be others."""
-    now = after.verdict
-    caption = "Before and after"
-    names = (("number", None), ("before", "n"), ("after", "n"))
-    head = element("tr", *(element("th", name, scope="col", class_=numeric) for name, numeric in names))
-    body = [
-        element("tr", element("th", a, scope="row"), *(element("td", x, class_="n") for x in (b, c)))
-        for a, b, c in _both(before, was, after, now)
-    ]
-    table = element(
-        "table", element("caption", caption), element("thead", head), element("tbody", *body), class_="pair"
-    )
-    said = element("p", with_code(sentence(str(now))), class_="lead")
-    return section("after", "After recalibration", said, region(table, caption))
-
-
-def _both(before: Evaluation, was: Verdict, after: Evaluation, now: Verdict) -> list[Row]:
-    both = (before, after)
-    numbers = [
-        ("ECD", True, [e.ecd for e in both]),
-        ("ECD at least", True, [e.interval.low for e in both]),
-        ("ECD at most", True, [e.interval.high for e in both]),
-        ("temperature", False, [e.temperature.value for e in both]),
-        ("mistakes, made over announced", False, [_ratio(e) for e in both]),
-        ("NLL", False, [e.nll for e in both]),
-        ("ECE" if before.bins is None else f"ECE ({ece_of(before.bins)})", False, [e.ece for e in both]),
-        ("Brier", False, [e.brier for e in both]),
-        ("accuracy", False, [e.accuracy for e in both]),
-    ]
-    rows = [("verdict", was.decision, now.decision), ("rows", grouped(before.n), grouped(after.n))]
-    rows.append(("worst place", _worst(was), _worst(now)))
-    return rows + [
-        (name, shown(a, signed=signed), shown(b, signed=signed))
-        for name, signed, (a, b) in numbers
-        if not (math.isnan(a) and math.isnan(b))
-    ]
-
-
-def _ratio(evaluation: Evaluation) -> float:
-    return math.nan if evaluation.mistakes is None else evaluation.mistakes.ratio.value
-
-
-def _worst(verdict: Verdict) -> str:
-    """Name the worst place with its bound; it may be none."""
-    if not verdict.where:
-        return "none"
-    place = verdict.where[0]
-    bound = "" if place.by == "mistakes" else f", ECD at least {shown(place.ecd.low, signed=True)}"
-    if place.temperature is not None:
-        bound = f", temperature at least {shown(place.temperature.low)}"
-    return together(shortened(place.brief, 40) + (bound if place.shown else ", suspected"))
-
-
 FOR_READING = "Bins decide nothing: the verdict looks at ranges of its own."
 _PLACES = 50  # in their table
-_GROUPS = 200  # in their table
+_GROUPS = 175  # in their table
 _LONGEST = 60  # characters of a name
 
 
