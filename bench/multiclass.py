@@ -18,7 +18,7 @@ TABLE, VERDICT = "safecal.categorical(...).table()", "safecal.evaluate(...).verd
 _DOUBLE, _SINGLE = "NumPy log_softmax in float64", "NumPy log_softmax in float32"
 WORKS = {
     TABLE: "all sums by bin of the confidence; input checked",
-    VERDICT: "the table, a test, intervals, temperature, verdict",
+    VERDICT: "the table, a test, intervals, temperature, verdict and reason",
     _DOUBLE: "surprisal, entropy, varentropy, third cumulant, confidence, Brier of each row",
     _SINGLE: "the same in float32",
 }
@@ -31,7 +31,7 @@ def _work(name: str) -> Work:
 
     works: dict[str, Work] = {
         TABLE: lambda y, logits: safecal.categorical(y, logits=logits).table(),
-        VERDICT: lambda y, logits: safecal.evaluate(y, logits=logits).verdict,
+        VERDICT: lambda y, logits: safecal.evaluate(y, logits=logits).verdict.reason,
         _DOUBLE: lambda y, logits: _naive(y, logits.astype(np.float64)),
         _SINGLE: _naive,
     }

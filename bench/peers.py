@@ -61,7 +61,13 @@ def _table(threads: int | None = None) -> Work:
 
 def _evaluate(threads: int | None = None) -> Work:
     safecal = _on(threads)
-    return lambda y, p: safecal.evaluate(y, p, bins=BINS).ece
+
+    def work(y: np.ndarray, p: np.ndarray) -> float:
+        found = safecal.evaluate(y, p, bins=BINS)
+        assert found.verdict.reason  # words are found when they are read, and people read them
+        return float(found.ece)
+
+    return work
 
 
 def _calibration_curve() -> Work:
@@ -141,7 +147,7 @@ TABLE, EVALUATE_ONE, EVALUATE = "safecal, one thread", "safecal.evaluate, one th
 CURVE, THREE, RELPLOT = "scikit-learn calibration_curve", "scikit-learn, three functions", "relplot binnedECE"
 
 _SUMS = "all sums by bin: ECD, its null variance and skewness, NLL, Brier, accuracy, ECE, ESCE; input checked"
-_ALL = "the table, a test, intervals, temperature, verdict"
+_ALL = "the table, a test, intervals, temperature, verdict and reason"
 _ONE = {"OMP_NUM_THREADS": "1"}  # of NumPy's linear algebra
 OURS = (
     Entry(TABLE, "safecal", "safecal", _SUMS, lambda: _table(1), ours=True, environment=_ONE),

@@ -1,6 +1,7 @@
 """Slices are found where they are, not where they are not, and say what is known of them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import safecal
 from safecal.errors import DocumentError, FormError, OptionError, RangeError, ShapeError
+from safecal.judge.places import below_limit
 from safecal.slices import front_door
 from safecal.slices.estimation import membership, shares_of_error
 from safecal.slices.reach import Reach
@@ -292,7 +294,7 @@ def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Gene
     place = found.verdict.where[0]
     assert (place.type, place.shown, place.by) == ("slice", True, "ecd")
     assert place.ecd.low > place.limit == 0.2
-    assert f"where {place.label} it is surer than it should be" in found.verdict.reason
+    assert f"where {place.label} it is over-confident" in found.verdict.reason
     assert found.verdict.diagnosis is not None
     assert found.verdict.diagnosis.cause == "only a slice"
     assert found.slices is not None
@@ -307,6 +309,32 @@ def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Gene
     assert not average.where
     with pytest.raises(DocumentError, match="as many rows in its `slices`"):
         safecal.Evaluation.from_dict(document | {"slices": document["slices"] | {"n": 20_001}})
+
+
+def test_slices_below_the_limit_are_named_beside_safe(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 2.0, 20_000)
+    found = predictions.evaluate(features=columns)
+    assert found.verdict.decision == "SAFE"
+    assert found.slices is not None
+    worst = max(found.slices, key=lambda s: s.ecd.value)
+    said = found.verdict.reason
+    assert "no slice" not in said
+    many = len(found.slices)
+    start = "1 slice is" if many == 1 else f"{many} slices are"
+    assert f"But {start} over-confident, below the limit of 0.2 nat" in said
+    assert f"where {worst.condition}, ECD is {worst.ecd.value:.3g} nat" in said
+    assert f"and T is {worst.temperature.value:.3g}." in said
+    assert "2 slices are over-confident, below the limit of 0.2 nat; the worst: where " in below_limit(
+        replace(found.slices, found=(worst, worst)), found.verdict.limits
+    )
+    text = repr(found.slices).splitlines()
+    assert max(map(len, text)) < 80
+    whole = f"{worst.condition} and {worst.condition} and {worst.condition}"
+    wrapped = repr(replace(found.slices, found=(replace(worst, conditions=worst.conditions * 3),))).splitlines()
+    assert max(map(len, wrapped)) < 80
+    first, *rest = wrapped[wrapped.index(next(line for line in wrapped if line.startswith("---"))) + 1 :]
+    below = rest[: rest.index(next(line for line in rest if line.startswith("---")))]
+    assert " ".join([first.split("  ")[0], *below]) == whole
 
 
 def test_a_calibrated_evaluation_with_features_stays_safe(rng: np.random.Generator) -> None:

@@ -70,6 +70,18 @@ def test_the_report_says_for_whom(folder: Path, tmp_path: Path) -> None:
     assert "Features that were left out: note: none of its 8000 values is frequent enough." in text
 
 
+def test_the_report_of_a_safe_model_names_its_slices_first(tmp_path: Path, rng: np.random.Generator) -> None:
+    z, site = rng.normal(0, 2, 20_000), rng.integers(0, 10, 20_000)
+    happened = rng.random(20_000) < 1 / (1 + np.exp(-z / np.where(site == 3, 1.7, 1.0)))
+    found = safecal.bernoulli(happened, logits=z).evaluate(features={"site": site.astype(str)})
+    assert found.verdict.decision == "SAFE"
+    found.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Its confidence can be trusted, but less in a slice of the rows" in text
+    assert "Rely on it less in these slices." in text
+    assert "It is over-confident where site is 3 (ECD" in text
+
+
 def test_a_report_without_slices_says_so_or_nothing(tmp_path: Path, rng: np.random.Generator) -> None:
     p = rng.random(1000)
     predictions = safecal.bernoulli(rng.random(1000) < p, p)

@@ -135,7 +135,7 @@ def test_the_gate_looks_at_groups_and_ranges(tmp_path: Path, safecal: Safecal) -
     said = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate")
     assert said.status == 3
     assert "UNSAFE" in said.out
-    assert "in site few it is surer than it should be (200 rows" in " ".join(said.out.split())
+    assert "in site few it is over-confident (200 rows" in " ".join(said.out.split())
     assert said.out.split("\n\n")[2].splitlines()[2].startswith("site few")
     assert max(map(len, said.out.split("\n\n")[2].splitlines())) <= 80
     average = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate", "--rule", "average")

@@ -415,7 +415,12 @@ def _shifted(n: int) -> Evaluation:
             "times",
             "the logits it should give, perhaps. Up to 1.5 times is allowed.",
         ),
-        ("impossible", "In group None it is surer", "2 outcomes", "happened to which it had given probability 0. None"),
+        (
+            "impossible",
+            "In group None it is over-confident",
+            "2 outcomes",
+            "happened to which it had given probability 0. None",
+        ),
         ("all impossible", "In 1 row.", "1 outcome", "given probability 0."),
         ("certain", "Over-confidence is neither shown", "60 rows", "a probability of exactly 0."),
         ("coin tosses", "On average, over all rows. Its predictions have no ranges", "0 nat", "at most"),

@@ -127,7 +127,7 @@ def test_a_small_group_beyond_its_limit_is_unsafe_though_the_average_is_safe() -
     verdict = result.verdict
     assert verdict.decision == UNSAFE
     assert [place.name for place in verdict.where] == ["site few"]
-    assert "right on average, but not everywhere: in site few it is surer than it should be (" in verdict.reason
+    assert "right on average, but not everywhere: in site few it is over-confident (" in verdict.reason
     assert verdict.on_average == SAFE
     assert result.judge(threshold=1.0, max_temperature=10.0).decision == SAFE
     assert result.judge(rule="average").decision == SAFE

@@ -17,6 +17,7 @@ from ..visible import visible
 
 __all__ = [
     "Place",
+    "below_limit",
     "brief_range",
     "degree_of",
     "in_percent",
@@ -124,7 +125,7 @@ class Place:
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type != "range":
             start = f"in {self.label}" if self.type == "group" else f"where {self.label}"
-            return f"{start} it is surer than it should be"
+            return f"{start} it is over-confident"
         said, cases = _said(self.on, self.low, self.high), in_percent(self.observed)
         if self.on == "probability":
             return f"where it {said}, it happens in {cases} of the cases"
@@ -229,6 +230,17 @@ def slice_places(slices: Slices, limits: Limits) -> list[Place]:
                 math.nan, math.nan, slices.on, math.nan, math.nan,
             ))  # fmt: skip
     return places
+
+
+def below_limit(slices: Slices, limits: Limits) -> str:
+    """Say of slices that were found, and that the limit allows, where they are and how much they show."""
+    worst = max(slices, key=lambda s: s.ecd.value / s.dimensions)
+    limit = limits.local_threshold * worst.dimensions
+    found = f"1 slice is over-confident, below the limit of {limit:g} nat: "
+    if len(slices) > 1:
+        found = f"{len(slices)} slices are over-confident, below the limit of {limit:g} nat; the worst: "
+    numbers = f"ECD is {worst.ecd.value:.3g} nat ({worst.ecd.low:.3g} to {worst.ecd.high:.3g})"
+    return f" But {found}where {in_sentence(worst.condition)}, {numbers}, and T is {worst.temperature.value:.3g}."
 
 
 def _meet(a: Range, b: Range) -> bool:

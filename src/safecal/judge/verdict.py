@@ -23,7 +23,7 @@ from ..options import Limits
 from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-from .places import Place, range_places, slice_places, worst_first
+from .places import Place, below_limit, range_places, slice_places, worst_first
 from .reasons import DIRECTIONS, Average, Late, Words, average_reason, direction, local_reason, rounded, rows_needed
 
 __all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
@@ -302,14 +302,17 @@ def judge(
             reason = local_reason(on_average, reason, places, limits.level, clustered)
         if diagnosis is not None and (cause in NAMED or (cause in OTHER_THAN_SCALE and on_average == UNSAFE)):
             reason += f" Cause: {diagnosis}"
+        over = slices if slices is not None and slices.direction == "over" else None
         looked_at = {
             "range of its predictions": len(local) > 0,
             "group": tally.groups is not None,
-            "slice of its features": slices is not None and slices.direction == "over",
+            "slice of its features": over is not None and not over.found,
         }
         places_seen = [name for name, seen in looked_at.items() if seen]
         if decision == SAFE and limits.everywhere and places_seen:
             reason += f" No {' and no '.join(places_seen)} shows it."
+        if decision == SAFE and limits.everywhere and over is not None and over.found:
+            reason += below_limit(over, limits)
         if too_small.count:
             reason += f" {too_small}."
         if limits.everywhere and temperature_is_missing(tally):

@@ -29,24 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 __all__ = [
-    "AFTER",
-    "BEFORE",
-    "NEUTRAL",
-    "OVER",
-    "UNDER",
-    "Display",
-    "Look",
-    "axes_on",
-    "blank_figure",
-    "checked",
-    "direction_label",
-    "heading",
-    "ink",
-    "legend_above",
-    "message",
-    "next_look",
-    "percent",
-]
+    "AFTER", "BEFORE", "NEUTRAL", "OVER", "UNDER", "Display", "Look", "axes_on", "blank_figure", "checked",
+    "direction_label", "heading", "ink", "legend_above", "message", "next_look", "percent",
+]  # fmt: skip
 
 OVER, UNDER = "#D55E00", "#0072B2"  # vermillion, blue
 NEUTRAL = "#56B4E9"  # sky blue

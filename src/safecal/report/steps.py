@@ -12,7 +12,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.reasons import rounded
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from .words import all_but_certain, in_places
+from .words import all_but_certain, allowed_slices, in_places
 
 __all__ = ["next_steps"]
 
@@ -41,7 +41,7 @@ def next_steps(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         why += "Are their labels wrong, or are these rows of another kind?"
         steps.append(("Look at the most surprising rows.", why))
     if verdict.decision == SAFE:
-        steps += _for_safe(verdict)
+        steps += _for_safe(evaluation, verdict)
     return steps
 
 
@@ -108,7 +108,7 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     else:
         how = [
             element("code", "safecal.SafeTemperature"),
-            " on rows that are not these, then evaluate on others again.",
+            " on other rows than these, then evaluate it on rows that the fit has not seen.",
         ]
         steps.append(("Recalibrate it.", join(["Fit ", *how])))
     return steps
@@ -131,8 +131,13 @@ def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     return [("Collect more rows.", why), careful]
 
 
-def _for_safe(verdict: Verdict) -> list[Step]:
+def _for_safe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     steps: list[Step] = []
+    slices = allowed_slices(evaluation, verdict)
+    if slices:
+        named = "; ".join(f"where {s.condition} (ECD {s.ecd.value:.3g} nat)" for s in slices[:_NAMED])
+        why = f"It is over-confident {named}, though no more than the limits allow."
+        steps.append(("Rely on it less in these slices.", together(shortened(why, 400))))
     if verdict.uninformative:
         steps.append(("Look for a better model.", "This one is safe only because it says nothing."))
     elif verdict.direction == "under-confident":

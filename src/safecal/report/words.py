@@ -11,10 +11,12 @@ from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.reasons import Average
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
+from ..slices.results import Slice
 
 __all__ = [
     "Opening",
     "all_but_certain",
+    "allowed_slices",
     "headline",
     "in_places",
     "kind",
@@ -39,7 +41,16 @@ def headline(evaluation: Evaluation, verdict: Verdict) -> str:
     if verdict.n_impossible:
         return "Something happened that it called impossible"
     headlines = _LOCAL_HEADLINES if in_places(verdict) else _HEADLINES
-    return headlines[verdict.decision]
+    said = headlines[verdict.decision]
+    return f"{said}, but less in a slice of the rows" if allowed_slices(evaluation, verdict) else said
+
+
+def allowed_slices(evaluation: Evaluation, verdict: Verdict) -> tuple[Slice, ...]:
+    """Return the slices that are over-confident, though no more than the limits of a safe model allow."""
+    slices = evaluation.slices
+    if verdict.decision != SAFE or slices is None or slices.direction != "over":
+        return ()
+    return slices.found
 
 
 def in_places(verdict: Verdict) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, final
@@ -17,6 +18,7 @@ from .reach import Reach
 __all__ = ["Slice", "Slices"]
 
 _WORD = {"over": "over-confident", "under": "under-confident"}
+_WIDTH, _NARROW = 79, 20  # characters of a table, and of its first column at least
 _NUMBERS = ("share", "firm", "predicted", "observed", "dimensions")
 
 
@@ -356,24 +358,22 @@ _SLICES: dict[str, Any] = {
 
 def _table(slices: Slices) -> list[str]:
     """Write the slices as a table of text."""
-    rows: list[tuple[str, ...]] = [
-        ("slice", "rows", "share", "ECD", "from", "to", "T", "predicted", "observed", "adds")
-    ]
+    rows: list[tuple[str, ...]] = [("slice", "rows", "share", "ECD", "from", "to", "T", "adds")]
     for s in slices:
         numbers = (s.ecd.value, s.ecd.low, s.ecd.high)
         rows.append((
-            _short(s.condition), f"{s.n}", f"{100.0 * s.share:.1f} %", *(f"{x:+.3f}" for x in numbers),
-            f"{s.temperature.value:.2f}", f"{s.predicted:.3f}", f"{s.observed:.3f}", f"{s.contribution:+.4f}",
+            s.condition, f"{s.n}", f"{100.0 * s.share:.1f} %", *(f"{x:+.3f}" for x in numbers),
+            f"{s.temperature.value:.2f}", f"{s.contribution:+.4f}",
         ))  # fmt: skip
-    rows.append(("all rows", f"{slices.n}", "100 %", f"{slices.ecd:+.3f}", *[""] * 6))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    rule = "-" * max(map(len, lines))
+    rows.append(("all rows", f"{slices.n}", "100 %", f"{slices.ecd:+.3f}", *[""] * 4))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
+    room = max(_NARROW, _WIDTH - sum(widths) - 2 * len(widths))
+    names = [textwrap.wrap(row[0], room) for row in rows]
+    longest = max(len(line) for name in names for line in name)
+    lines = [
+        "  ".join([name[0].ljust(longest), *(cell.rjust(w) for cell, w in zip(row[1:], widths, strict=True))]).rstrip()
+        + "".join(f"\n{line}" for line in name[1:])
+        for name, row in zip(names, rows, strict=True)
+    ]
+    rule = "-" * (longest + sum(widths) + 2 * len(widths))
     return [lines[0], rule, *lines[1:-1], rule, lines[-1]]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
