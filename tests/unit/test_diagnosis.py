@@ -118,7 +118,7 @@ def test_the_cause_stands_in_the_reason_and_the_remedy_in_the_text() -> None:
     assert verdict.diagnosis is not None
     assert "Cause: shifted: the event happens more often than it says" in verdict.reason
     assert "times too large" not in verdict.reason
-    assert "LogisticRegression" in verdict.diagnosis.remedy
+    assert "`safecal.recalibrate(y_true, y_prob)` on other rows" in verdict.diagnosis.remedy
     said = " ".join(repr(result).split())
     assert "What to do: A temperature does not correct a shift." in said
     assert "What to do: A temperature does not correct a shift." in result._repr_html_()

@@ -201,8 +201,8 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             return Diagnosis(
                 "shifted",
                 f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}.",
-                "A temperature does not correct that: fit a bias for each class and a temperature, on other rows"
-                " (`sklearn.linear_model.LogisticRegression(C=np.inf).fit(logits, y_true)`).",
+                "A temperature does not correct that. `safecal.recalibrate(y_true, y_prob)` on other rows fits a shift"
+                " for each class, too.",
             )
     shifted, axis = shift_gain(tally)
     if shifted > max(gain, _PRICE * tally.dimension):
@@ -294,8 +294,8 @@ def _shifted(tally: Tally, found: Explained) -> Diagnosis:
         "shifted",
         f"the event happens {often} than it says, {_percent(done)} where {_percent(said)} is predicted: a shift of"
         f" {found.shift:+.2g} in log-odds{slope}.",
-        "A temperature does not correct a shift. Fit shift and slope on other rows, for example with"
-        " `sklearn.linear_model.LogisticRegression(C=np.inf).fit(log_odds[:, None], y_true)`.",
+        "A temperature does not correct a shift. `safecal.recalibrate(y_true, y_prob)` on other rows fits a shift and"
+        " a slope.",
     )
 
 
@@ -313,8 +313,8 @@ def _places(where: Sequence[Place]) -> Diagnosis:
     return Diagnosis(
         "only in places",
         f"neither a temperature nor a shift explains it: it is wrong in some ranges of its predictions{place}.",
-        "Train it with more rows from there, or correct these ranges by themselves"
-        " (`sklearn.isotonic.IsotonicRegression` on other rows, if there are thousands).",
+        "Train it with more rows from there, or correct these ranges by themselves:"
+        " `safecal.recalibrate(y_true, y_prob)` on other rows does that, if there are thousands.",
     )
 
 
