@@ -181,7 +181,8 @@ def test_text_and_frames() -> None:
     found = safecal.recalibrate(y, logits=z)
     text = repr(found)
     assert text.startswith("safecal recalibration: 1000 rows, bernoulli\n\nIt happens more often than predicted.")
-    assert "map             NLL       above best" in text
+    assert "map             NLL     above best" in text
+    assert max(map(len, text.splitlines())) <= 80
     frame = found.to_frame("pandas")
     assert list(frame["name"]) == names(found)
     assert frame["parameters"].tolist()[:4] == [0, 1, 2, 3]

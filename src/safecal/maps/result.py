@@ -16,7 +16,7 @@ from .base import Map
 __all__ = ["Candidate", "Recalibration"]
 
 _WIDTH = 80
-_HEAD = ("map", "NLL", "above best", "ECD", "worst range", "ECE", "rows", "numbers", "verdict")
+_HEAD = ("map", "NLL", "above best", "ECD", "worst", "ECE", "size", "verdict")
 
 
 @final
@@ -166,7 +166,10 @@ class Recalibration:
             widths = [max(len(row[j]) for row in rows) for j in range(len(_HEAD))]
             lines = [_line(row, widths) for row in rows]
             parts.append("\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]))
-            parts.append("Each map is judged on rows that it was not fitted to.")
+            parts.append(
+                "Each map is judged on rows that it was not fitted to. Worst: ECD of the worst\n"
+                "range. Size: how many numbers are fitted."
+            )
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
@@ -188,11 +191,11 @@ class Recalibration:
         rows = [list(_HEAD)]
         for c in self.table:
             if c.refusal:
-                rows.append([c.name, *[""] * 7, f"not fitted: {c.refusal}"])
+                rows.append([c.name, *[""] * 6, f"not fitted: {c.refusal}"])
                 continue
-            above = f"{number(c.difference)} ± {number(c.error)}"
+            above = f"{number(c.difference)}±{number(c.error)}"
             numbers = [number(c.nll), above, number(c.ecd, signed=True), number(c.worst, signed=True), number(c.ece)]
-            rows.append([c.name, *numbers, str(c.n), str(c.parameters), c.decision])
+            rows.append([c.name, *numbers, str(c.parameters), c.decision])
         return rows
 
 
