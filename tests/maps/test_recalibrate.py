@@ -186,7 +186,7 @@ def test_text_and_frames() -> None:
     frame = found.to_frame("pandas")
     assert list(frame["name"]) == names(found)
     assert frame["parameters"].tolist()[:4] == [0, 1, 2, 3]
-    assert '<th scope="col">worst range</th>' in found._repr_html_()
+    assert '<th scope="col">worst</th>' in found._repr_html_()
 
 
 def test_options_are_checked() -> None:
