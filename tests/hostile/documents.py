@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import safecal
+from safecal import maps
 from safecal.errors import DocumentError, SafecalError
 from safecal.monitor import Monitor
 from safecal.paper.study import Study
@@ -66,6 +67,15 @@ def originals() -> dict[str, Any]:
         "study": Study.from_dict(json.loads(STUDY.read_text(encoding="utf-8"))),
         "empty tally": safecal.Tally(), "empty summary": safecal.Summary(),
     }  # fmt: skip
+    found |= {
+        "affine map": maps.Affine().fit(y, logits=2 * z, by=np.arange(300) % 2),
+        "map of classes": maps.Vector().fit(label, logits=2 * logits),
+        "safe beta map": maps.Safe(maps.Beta()).fit(y, logits=2 * z),
+        "isotonic map": maps.Isotonic().fit(y, logits=2 * z),
+        "map of axes": maps.Axes().fit_states(rng.normal(size=(60, 2)), np.zeros((60, 2)), std=0.7),
+        "slices": safecal.find_slices(safecal.bernoulli(y, logits=9 * z), {"site": site, "patient": patient}),
+        "with slices": safecal.evaluate(y, logits=9 * z, features={"site": site}, bins=3),
+    }
     stream, windows = monitor.stream(), monitor._windows
     found |= {"stream": stream, "process": stream.process, "detector": stream.detector, "windows": windows}
     found |= {"size": alarms[0].size, "limits": safecal.Limits(max_ratio=math.inf), "bins": safecal.Bins.uniform(4)}
@@ -212,6 +222,15 @@ def _more(thing: Any) -> None:
             found = _may(lambda: thing.apply([0.3], by=groups))
             assert found is None or 0.0 <= found[0] <= 0.5, "the order of classes is turned round"
             _may(lambda: thing.apply_states(std=[1.0], by=groups))
+        case maps.Map():
+            groups = None if thing._keys() is None else list(thing._keys())[:1]
+            for found in (_may(lambda: thing.apply([0.3], by=groups)), _may(lambda: thing.apply([[0.5, 0.3, 0.2]]))):
+                assert found is None or ((found >= 0.0) & (found <= 1.0)).all()
+            for do in (thing.to_python, thing.to_sql):
+                _may(do)
+            _may(lambda: thing.apply_states(std=[[1.0, 1.0]]))
+        case safecal.Slices():
+            thing.columns()
 
 
 def _watch(monitor: Monitor) -> None:
@@ -255,7 +274,8 @@ def same(given: Any, found: Any, kind: str = "") -> bool:
 LATER = {
     "group_nodes", "temperature", "size", "sums", "other", "limits", "detect", "judged_windows", "judged", "up", "down",
     "tally", "verdict", "decision", "reason", "n", "family", "metrics", "log_up", "log_down", "log_other",
-    "ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias",
+    "ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias", "classes",
+    "shared",
 }  # fmt: skip
 
 

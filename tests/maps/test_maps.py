@@ -253,9 +253,24 @@ def test_documents_that_are_none_are_refused() -> None:
     with pytest.raises(DocumentError, match="must have values that do not fall"):
         maps.from_dict(stairs)
     both = maps.Safe(maps.Affine()).fit(y, logits=z).to_dict()
-    both["temperature"]["family"] = "gaussian"
+    both["temperature"] |= {"family": "categorical"}
     with pytest.raises(DocumentError, match="of the same rows"):
         maps.from_dict(both)
+    for changes in ({"family": "gaussian"}, {"classes": 3}, {"classes": None}):
+        other = maps.Affine().fit(y, logits=z).to_dict() | changes
+        with pytest.raises(DocumentError, match="must have a family and classes that its numbers belong to"):
+            maps.from_dict(other)
+
+
+def test_early_documents_of_a_temperature_are_of_use() -> None:
+    y, z = two(900)
+    document = safecal.Temperature().fit(y, logits=z).to_dict()
+    del document["classes"]
+    assert maps.from_dict(document).to_sql("p") == safecal.Temperature().fit(y, logits=z).to_sql("p")
+    several = maps.from_dict(document | {"family": "categorical"})
+    assert several.apply([[0.5, 0.3, 0.2]]).shape == (1, 3)
+    with pytest.raises(UnavailableError, match="does not say how many classes"):
+        several.to_sql("p")
 
 
 @pytest.mark.parametrize("kind", [maps.Affine, maps.Beta, maps.Isotonic])

@@ -195,7 +195,7 @@ class Applied(ABC):
         keys, codes = self._groups_of(by, len(z), reference)
         every = [self._steps(key) for key in keys]
         given = 2 if z.ndim == 1 else z.shape[1]
-        if given != self.classes_ and not all(step.fits(given) for steps in every for step in steps):
+        if not all(step.fits(given) for steps in every for step in steps):
             assert self.classes_ is not None
             other_classes(given, self.classes_)
         if codes is None:
@@ -263,8 +263,11 @@ class Applied(ABC):
         return torch_module(self._exported(), self._class_number())
 
     def _class_number(self) -> int:
-        assert self.classes_ is not None
-        return self.classes_
+        if self.classes_ is not None:
+            return self.classes_
+        if self.family_ == "bernoulli":
+            return 2
+        raise UnavailableError("an early document does not say how many classes there are.\n\nHint: fit it again.")
 
     def _exported(self) -> tuple[Step, ...]:
         self._must_be("classes")

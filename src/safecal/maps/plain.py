@@ -168,7 +168,17 @@ class PlainMap(Map, Generic[F]):
             with documents.at("groups"):
                 documents.distinct([row["key"] for row in found["groups"]])
         made.family_, made.classes_, made.n_ = found["family"], found["classes"], made.fit_.n
+        documents.every([(made._is_of_its_family(), "must have a family and classes that its numbers belong to")])
         return made
+
+    def _is_of_its_family(self) -> bool:
+        """Tell whether the numbers belong to the family and to the number of classes."""
+        # Early documents of a temperature do not say how many classes there are: it fits any number.
+        wanted = (2, 3) if self.classes_ is None else (self.classes_,)
+        keys = [None] if self.groups_ is None else list(self.groups_)
+        fitting = all(step.fits(k) for key in keys for step in self._steps(key) for k in wanted)
+        of_classes = {"bernoulli": self.classes_ in (None, 2), "categorical": True}
+        return fitting and of_classes.get(self.family_, self.classes_ is None)
 
 
 def _lent(rows: Rows) -> tuple[Any, FloatArray]:

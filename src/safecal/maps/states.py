@@ -131,6 +131,9 @@ class Axes(PlainMap[FittedAxes]):
         fit = self._one(key)
         return np.array(fit.bias), np.array(fit.factor)
 
+    def _is_of_its_family(self) -> bool:
+        return self.family_ == "gaussian" and self.classes_ is None
+
     @property
     def bias_(self) -> FloatArray:
         """What is added to the means."""

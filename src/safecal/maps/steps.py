@@ -149,8 +149,8 @@ class Step(ABC):
         """How many numbers were fitted."""
 
     def fits(self, classes: int) -> bool:
-        """Tell whether it can be applied to so many classes, whatever it was fitted to."""
-        return False
+        """Tell whether it can be applied to so many classes."""
+        return classes == 2
 
     @abstractmethod
     def of(self, z: FloatArray) -> FloatArray:
@@ -203,7 +203,7 @@ class Line(Step):
         return 1 if self.fixed else 2
 
     def fits(self, classes: int) -> bool:
-        return self.fixed
+        return self.fixed or classes == 2
 
     def of(self, z: FloatArray) -> FloatArray:
         scaled = tempered_columns(z, self.slope)
@@ -230,6 +230,9 @@ class Columns(Step):
     @property
     def size(self) -> int:
         return (1 if self.shared else len(self.weights)) + len(self.shifts) - 1
+
+    def fits(self, classes: int) -> bool:
+        return classes == len(self.weights)
 
     def of(self, z: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
