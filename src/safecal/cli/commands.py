@@ -120,7 +120,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
 def _methods(found: Evaluation, options: argparse.Namespace) -> str:
     text = f"Methods. Interval of ECD: {found.interval.method}. Temperature: {found.temperature.method}. "
     text += f"Test: {found.test.method} ({found.test.reason})."
-    return "\n" + textwrap.fill(text, 78)
+    return "\n" + textwrap.fill(text, 78, break_on_hyphens=False)
 
 
 def run_compare(options: argparse.Namespace) -> int:

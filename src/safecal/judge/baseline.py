@@ -192,7 +192,7 @@ class Baseline:
         return f"{whether} than the baseline: {self.reason}"
 
     def __repr__(self) -> str:
-        return textwrap.fill(str(self), 78, break_long_words=False)
+        return textwrap.fill(str(self), 78, break_long_words=False, break_on_hyphens=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

@@ -304,7 +304,7 @@ def _wrapped(text: str) -> list[str]:
 def titled_text(title: str, cells: Sequence[Sequence[str]], words: Sequence[str]) -> str:
     """Return a table with a title above and sentences below, as text."""
     lines = _align(cells)
-    wrapped = [line for text in words for line in textwrap.wrap(text, 79)]
+    wrapped = [line for text in words for line in textwrap.wrap(text, 79, break_on_hyphens=False)]
     return "\n".join([title, "", lines[0], "-" * len(lines[0]), *lines[1:], "", *wrapped])
 
 

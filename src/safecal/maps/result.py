@@ -185,7 +185,7 @@ class Recalibration:
                 f"{self.before.verdict.decision} before and {self.after.verdict.decision} after."
             )
         found += [f"Warning: {text}" for text in self.warnings]
-        return [textwrap.fill(text, _WIDTH) for text in found] if wrap else found
+        return [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in found] if wrap else found
 
     def _rows(self) -> list[list[str]]:
         rows = [list(_HEAD)]

@@ -115,7 +115,7 @@ def _entitle(figure: Figure | SubFigure, evaluation: Evaluation) -> None:
     title = figure.suptitle("", x=0.01, ha="left", fontsize="large", fontweight="bold", parse_math=False)
     inches = figure.bbox.width / figure.dpi
     letters = int(0.96 * 72.0 * inches / (0.6 * float(title.get_fontsize())))
-    title.set_text("\n".join(textwrap.wrap(str(evaluation.verdict), max(letters, 20))))
+    title.set_text("\n".join(textwrap.wrap(str(evaluation.verdict), max(letters, 20), break_on_hyphens=False)))
 
 
 _LETTERS = 92  # of a line of the title
@@ -143,7 +143,7 @@ def compared(comparison: Comparison, sides: SideBySide | None = None) -> Figure 
         ax.set_xlabel(f"← under-confident     {name}     over-confident →")
         heading(ax, name[0].upper() + name[1:])
     figure.suptitle(
-        "\n".join(textwrap.wrap(comparison.verdict, _LETTERS)),
+        "\n".join(textwrap.wrap(comparison.verdict, _LETTERS, break_on_hyphens=False)),
         x=0.01, ha="left", fontsize="medium", fontweight="bold", parse_math=False,
     )  # fmt: skip
     return figure

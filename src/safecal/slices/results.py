@@ -368,7 +368,7 @@ def _table(slices: Slices) -> list[str]:
     rows.append(("all rows", f"{slices.n}", "100 %", f"{slices.ecd:+.3f}", *[""] * 4))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
     room = max(_NARROW, _WIDTH - sum(widths) - 2 * len(widths))
-    names = [textwrap.wrap(row[0], room) for row in rows]
+    names = [textwrap.wrap(row[0], room, break_on_hyphens=False) for row in rows]
     longest = max(len(line) for name in names for line in name)
     lines = [
         "  ".join([name[0].ljust(longest), *(cell.rjust(w) for cell, w in zip(row[1:], widths, strict=True))]).rstrip()
