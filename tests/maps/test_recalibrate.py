@@ -100,6 +100,7 @@ def test_few_rows_are_left_as_they_are() -> None:
     few = safecal.recalibrate(y, logits=z)
     assert isinstance(few.map, maps.Identity)
     assert few.reason == "Predictions are left as they are: 19 rows are too few to try maps on; 20 are needed."
+    assert "1 row is too few to try maps on" in safecal.recalibrate([1], [0.3]).reason
     assert few.table == ()
     assert "19 rows" in repr(few)
     assert "<table>" not in few._repr_html_()

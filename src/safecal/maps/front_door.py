@@ -136,7 +136,8 @@ def recalibrate(
     before = evaluate_predictions(predictions, by=by, cluster=cluster, sample_weight=sample_weight, **limits)
     names = _candidates(predictions) if method == "auto" else list(dict.fromkeys(("identity", method)))
     if n < _FEWEST and method == "auto":
-        return _left(before, [], f"{n} rows are too few to try maps on; {_FEWEST} are needed", rows)
+        few = "1 row is" if n == 1 else f"{n} rows are"
+        return _left(before, [], f"{few} too few to try maps on; {_FEWEST} are needed", rows)
     fold = folds_of(rows, folds)
     trials = [_tried(name, rows, grouping, fold) for name in names]
     if method != "auto" and trials[-1].held_out is None:

@@ -117,7 +117,7 @@ def find_slices(
     source = generator(rng)
     second = _halves(n, groups, source)
     if min(int(second.sum()), n - int(second.sum())) == 0:
-        raise fail(ShapeError, "predictions", "must have rows in two halves", got=f"{n} rows")
+        raise fail(ShapeError, "predictions", "must have rows in two halves", got=f"{n} row{'' if n == 1 else 's'}")
     drawn = _drawn(n, source)
     least = max(_FEWEST, int(np.ceil(min_share * len(drawn) / 2)))
     searched, left_out = _coded(columns, predictions, drawn, least)
