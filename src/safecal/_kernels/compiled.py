@@ -13,9 +13,22 @@ import numpy as np
 from .._types import AnyArray, FloatArray, IndexArray
 from .spectrum import CELLS, NODES
 
-__all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "instructions", "key_sums"]
+__all__ = [
+    "MOST_DIMENSIONS",
+    "MOST_KEYS",
+    "Sums",
+    "available",
+    "bernoulli_sums",
+    "class_scores",
+    "floats",
+    "instructions",
+    "key_sums",
+    "sound",
+    "state_scores",
+]
 
 MOST_KEYS = 256
+MOST_DIMENSIONS = 8
 _COLUMNS = (
     "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy", "sum_third_cumulant_weight3",
     "sum_entropy", "sum_confidence", "sum_correct", "sum_brier", "sum_predicted", "sum_observed",
@@ -135,3 +148,28 @@ def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | Non
     numbers = _laid_out(index, np.int64)
     done = _module.sum_by_key(len(numbers), keys, _laid_out(column, np.float64), numbers, sums)
     return sums if done else None
+
+
+def sound(matrices: FloatArray, asymmetry: float, share: float) -> bool:
+    """Tell whether (n, d, d) matrices are sound beyond doubt; False where the kernel is not there, or d is large.
+
+    They are finite, symmetric up to a share of their standard deviations, and more than a share of each variance is
+    left when the components before it are known.
+    """
+    n, d, _ = matrices.shape
+    if _module is None or d > MOST_DIMENSIONS:
+        return False
+    return bool(_module.sound(n, d, asymmetry, share, _laid_out(matrices, np.float64)))
+
+
+def state_scores(residual: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return NEES and log det C of (n, d) residuals with a covariance each, (n, d, d).
+
+    Lower triangles are used. None where the kernel is not there, d is large, or a matrix is not positive definite.
+    """
+    n, d = residual.shape
+    if _module is None or d > MOST_DIMENSIONS:
+        return None
+    nees, logdet = np.empty(n), np.empty(n)
+    errors, matrices = _laid_out(residual, np.float64), _laid_out(matrices, np.float64)
+    return (nees, logdet) if _module.state_scores(n, d, errors, matrices, nees, logdet) else None

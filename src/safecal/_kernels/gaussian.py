@@ -3,11 +3,13 @@
 import numpy as np
 
 from .._types import FloatArray
+from .compiled import state_scores
 
 __all__ = [
     "LOG_2PI",
     "marginal_factor",
     "marginal_precision",
+    "nees_from_covariance",
     "nees_from_factor",
     "nees_from_precision_factor",
     "nees_from_std",
@@ -21,6 +23,12 @@ def nees_from_std(residual: FloatArray, std: FloatArray) -> tuple[FloatArray, Fl
     """Return NEES and log det C of (n, d) residuals with independent components."""
     white = residual / std
     return np.vecdot(white, white), 2.0 * np.log(np.broadcast_to(std, residual.shape)).sum(axis=1)
+
+
+def nees_from_covariance(residual: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return NEES and log det C of (n, d) residuals with a positive definite covariance each, (n, d, d)."""
+    found = state_scores(residual, cov)
+    return nees_from_factor(residual, np.linalg.cholesky(cov)) if found is None else found
 
 
 def nees_from_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
