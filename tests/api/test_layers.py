@@ -84,7 +84,7 @@ UPWARD = {
     ("maps.result", "Recalibration.plot"): {"plot.recalibration"},
     ("maps.result", "Recalibration._repr_html_"): {"html.notebook"},
     ("inference.local", "Local.plot"): {"plot.local"},
-    ("slices.results", "Slices._repr_html_"): {"html.slices"},
+    ("slices.results", "Slices._repr_html_"): {"html.notebook"},
     ("slices.results", "Slices.plot"): {"plot.slices"},
     ("_sums.table", "Table.intervals"): {"inference.sum_bounds"},
     ("_sums.table", "Table.__repr__"): {"judge.display"},

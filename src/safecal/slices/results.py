@@ -244,7 +244,7 @@ class Slices:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from ..html.slices import slices_html
+        from ..html.notebook import slices_html
 
         return slices_html(self)
 
