@@ -22,7 +22,7 @@ from safecal.html.intervals import TemperatureCurve, ecd_range, factor_range
 from safecal.html.markup import short, shortened, visible
 from safecal.html.reliability import ReliabilityPoints, consistency_band, effective_rows, has_reliability
 from safecal.plot.ecd import draw_intervals
-from safecal.plot.temperature import _ticks
+from safecal.plot.recalibration import _ticks
 
 pytestmark = pytest.mark.proof
 

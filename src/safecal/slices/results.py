@@ -300,7 +300,7 @@ class Slices:
         safecal.plot.SlicesDisplay
             The display, drawn.
         """
-        from ..plot.slices import SlicesDisplay
+        from ..plot.places import SlicesDisplay
 
         return SlicesDisplay.from_slices(self, local_threshold=local_threshold, ax=ax)
 
