@@ -263,7 +263,7 @@ def test_steps_inside_a_room_form_no_circle() -> None:
         ("families.gaussian", "from ..inference.local import Local"),
         ("families.gaussian", "from .. import inference"),
         ("families.predictions", "from ..judge.evaluation import evaluate"),
-        ("_kernels.sums", "from .._checks import arrays"),
+        ("_kernels.compiled", "from .._checks import arrays"),
         ("_sums.table", "import safecal"),
         ("_sums.table", "from safecal import ecd"),
     ],
