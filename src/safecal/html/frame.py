@@ -136,6 +136,11 @@ def _groups(table: Table, evaluation: Evaluation) -> list[Finding]:
     """Return the groups, each as the verdict judges it: by ECD, by its temperature, by its mistakes, or not at all."""
     judged = judge_groups(table, evaluation.limits, evaluation.tally)
     everywhere = evaluation.limits.everywhere
+    others = [
+        (look.tally.look.name, judge_groups(look.tally.groups, look.limits, look.tally).degree)
+        for look in evaluation.looks
+        if everywhere and look.tally.groups is not None and look.tally.look is not None and look.tally.look.condemns
+    ]
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.ecd.tolist(), strict=True)
     found = []
     for i, (name, n, share, ecd) in enumerate(rows):
@@ -150,6 +155,9 @@ def _groups(table: Table, evaluation: Evaluation) -> list[Finding]:
             said = "temperature too high" if degree == 2 else "temperature suspected"
         elif degree:
             said = "over-confident" if degree == 2 else "suspected"
+        seen = [look for look, degrees in others if degrees[i] == 2]
+        if degree < 2 and seen:
+            degree, said = 2, f"over-confident, by {seen[0]}"
         found.append(Finding(i, name, n, share, at, limit, degree == 2, said))
     return found
 
