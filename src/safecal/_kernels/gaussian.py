@@ -39,7 +39,9 @@ def nees_from_std(residual: FloatArray, std: FloatArray) -> tuple[FloatArray, Fl
 def nees_from_covariance(residual: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return NEES and log det C of (n, d) residuals with a positive definite covariance each, (n, d, d)."""
     found = state_scores(residual, cov)
-    return nees_from_factor(residual, np.linalg.cholesky(cov)) if found is None else found
+    if found is not None:
+        return found
+    return nees_from_factor(residual, np.asarray(np.linalg.cholesky(cov), dtype=np.float64))
 
 
 def nees_from_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -130,13 +130,13 @@ class Gaussian(Predictions):
             per_row = self.spread.shape == self.x_true.shape
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
             return kernel.nees_from_std(residual, spread if self.form == "std" else np.sqrt(spread))
-        factor = block(self.spread, rows) if self.shared is None else self.shared
+        matrices = block(self.spread, rows) if self.shared is None else self.shared
         if self.form == "precision":
-            whole = self.shared is None
-            return kernel.nees_from_precision_factor(residual, np.linalg.cholesky(factor) if whole else factor)
+            factor = matrices if self.shared is not None else np.linalg.cholesky(matrices)
+            return kernel.nees_from_precision_factor(residual, np.asarray(factor, dtype=np.float64))
         if self.form == "cov" and self.shared is None:
-            return kernel.nees_from_covariance(residual, factor)
-        return kernel.nees_from_factor(residual, factor)
+            return kernel.nees_from_covariance(residual, matrices)
+        return kernel.nees_from_factor(residual, matrices)
 
     def axis_errors(self, rows: Rows) -> FloatArray:
         with np.errstate(over="ignore"):
