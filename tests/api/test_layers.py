@@ -60,6 +60,7 @@ FRONT_DOOR = 6
 
 # Steps inside one room, from the left to the right. They must form no circle.
 SAME_ROOM = {
+    ("_checks", "_kernels"),
     ("compat", "watch"),
     ("families", "options"),
     ("files", "documents"),
