@@ -1,12 +1,12 @@
 """True states, means and covariances, and which components of a state matter or are angles."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .._kernels.compiled import sound
-from .._types import AnyArray, ArrayLike, FloatArray
+from .._types import AnyArray, ArrayLike, FloatArray, Spread
 from ..errors import CovarianceError, FormError, MissingValueError, OptionError, RangeError, ShapeError
 from .arrays import as_numbers, block, not_empty, refuse, slices
 from .message import fail, same_rows, show
@@ -25,18 +25,18 @@ __all__ = [
 _FORMS = ("std", "var", "cov", "chol", "precision")
 
 
-def one_spread(forms: dict[str, ArrayLike | None]) -> tuple[str, ArrayLike]:
+def one_spread(forms: Mapping[str, Spread | None]) -> tuple[str, Spread]:
     """Return the one form of the uncertainty that was given."""
-    given = [name for name in _FORMS if forms[name] is not None]
+    given = [(name, value) for name in _FORMS if (value := forms[name]) is not None]
     if len(given) != 1:
         raise fail(
             FormError,
             "std",
             "or `var`, `cov`, `chol`, `precision` must be given, exactly one of them",
-            got=" and ".join(f"`{name}`" for name in given) or "none",
+            got=" and ".join(f"`{name}`" for name, _ in given) or "none",
             hint="`std=` or `var=` for independent components, `cov=` for a covariance matrix.",
         )
-    return given[0], forms[given[0]]
+    return given[0]
 
 
 def _finite(array: AnyArray, name: str) -> None:
@@ -73,7 +73,7 @@ def state_columns(x: AnyArray, m: AnyArray, kept: tuple[int, ...] | None = None)
     return x, m
 
 
-def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
+def spread_column(value: Spread, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
     """Return standard deviations or variances that broadcast against the states: scalar, (d,) or the full shape."""
     spread = np.asarray(value) if np.ndim(value) == 0 else as_numbers(value, name)
     if spread.ndim == 0:
@@ -97,7 +97,7 @@ def spread_column(value: ArrayLike, name: str, shape: tuple[int, ...], kept: tup
     return spread
 
 
-def _matrices(value: ArrayLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
+def _matrices(value: Spread, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
     matrices = as_numbers(value, name)
     if len(shape) == 1:
         hint = "for scalar states pass `std=` or `var=`; or make the states (n, 1)."
@@ -118,7 +118,7 @@ def _matrix_place(index: int, matrices: AnyArray) -> str | None:
 
 
 def covariance_factor(
-    value: ArrayLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None
+    value: Spread, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None
 ) -> AnyArray:
     """Check covariance (or precision) matrices: symmetric and positive definite.
 
@@ -212,7 +212,7 @@ def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> CovarianceE
     return error
 
 
-def triangular_factor(value: ArrayLike, name: str, shape: tuple[int, ...]) -> AnyArray:
+def triangular_factor(value: Spread, name: str, shape: tuple[int, ...]) -> AnyArray:
     """Check lower triangular factors with a diagonal that is not 0."""
     matrices = _matrices(value, name, shape)
     d = shape[1]

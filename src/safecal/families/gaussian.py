@@ -25,7 +25,7 @@ from .._steady import steady
 from .._sums.clusters import NEAR, Near
 from .._sums.looks import Look
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Spread
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
@@ -224,8 +224,8 @@ def gaussian(
     x_true: ArrayLike,
     mean: ArrayLike,
     *,
-    std: ArrayLike | None = None,
-    var: ArrayLike | None = None,
+    std: Spread | None = None,
+    var: Spread | None = None,
     cov: ArrayLike | None = None,
     chol: ArrayLike | None = None,
     precision: ArrayLike | None = None,
@@ -318,7 +318,7 @@ def _mirrored(matrices: AnyArray) -> FloatArray:
     return np.asarray(lower + np.swapaxes(np.tril(lower, -1), -1, -2))
 
 
-def _matrices(form: str, value: ArrayLike, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
+def _matrices(form: str, value: Spread, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
     """Return checked matrices of the components that are kept, in the form they came in."""
     if form == "cov":
         return covariance_factor(value, form, shape, kept)

@@ -11,7 +11,7 @@ from .._checks.columns import group_codes, whole_number
 from .._checks.message import fail, show
 from .._steady import steadied
 from .._sums.tally import Tally
-from .._types import ArrayLike, IndexArray, Labels
+from .._types import ArrayLike, By, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, ShapeError
 from ..families.classifier import classifier
 from ..families.predictions import Predictions
@@ -97,7 +97,7 @@ class Monitor(MonitorState):
         pos_label: Any = None,
         labels: Labels | None = None,
         clip: float | None = None,
-        by: ArrayLike | None = None,
+        by: By | None = None,
         window: str | None = None,
         batch: str | None = None,
     ) -> tuple[Alarm, ...]:
@@ -126,7 +126,7 @@ class Monitor(MonitorState):
         self,
         predictions: Predictions,
         *,
-        by: ArrayLike | None = None,
+        by: By | None = None,
         window: str | None = None,
         batch: str | None = None,
     ) -> tuple[Alarm, ...]:
@@ -162,7 +162,7 @@ class Monitor(MonitorState):
         parts = [] if by is None else self._split(predictions, by)
         return tuple(self._take(predictions, parts, window, batch))
 
-    def _split(self, predictions: Predictions, by: ArrayLike) -> list[tuple[Hashable, IndexArray]]:
+    def _split(self, predictions: Predictions, by: By) -> list[tuple[Hashable, IndexArray]]:
         _, keys, codes = group_codes(by, predictions.n, predictions.outcome)
         if None in keys:  # which stands for all rows
             missing = codes == keys.index(None)
