@@ -129,28 +129,7 @@ def hidden_columns(
     ignore_index: int | None = None,
     chunk: int | None = None,
 ) -> Any:
-    """Score rows from the states before the last layer: the logits of a few rows exist at a time.
-
-    Parameters
-    ----------
-    y_true : torch.Tensor of shape (...)
-        The class that happened.
-    hidden : torch.Tensor of shape (..., D)
-        What the last layer is applied to.
-    weight : torch.Tensor of shape (V, D)
-        Its weights.
-    bias : torch.Tensor of shape (V,), optional
-        Its bias.
-    ignore_index : int, optional
-        Rows with this label are left out.
-    chunk : int, default 1024
-        Rows whose logits exist at once.
-
-    Returns
-    -------
-    torch.Tensor of shape (31, n)
-        The columns of all rows.
-    """
+    """Return all columns of rows, from the states before the last layer: logits of ``chunk`` rows exist at a time."""
     _checked_hidden(y_true, hidden, weight)
     torch = load_torch()
     y, h, step = y_true.reshape(-1), hidden.detach().reshape(-1, hidden.shape[-1]), chunk or _CHUNK

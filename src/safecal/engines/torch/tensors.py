@@ -1,5 +1,6 @@
 """Torch itself, where a kernel may run, and rows of K logits: their columns, by the Triton kernel or in blocks."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..._checks.message import fail, show
@@ -162,10 +163,10 @@ def scored_columns(y_true: Any, logits: Any, ignore_index: int | None, chunk: in
     out = torch.empty((WIDTHS[level], n), dtype=dtype, device=device)
     if n == 0:
         return out
-    kernel = _kernel(logits)
+    kernel = _kernel(logits, level)
     if kernel is not None and planes.stride(-1) == 1:
         with torch.cuda.device(device):
-            kernel(planes, y.contiguous(), out, ignored, level)
+            kernel(planes, y.contiguous(), out, ignored)
         return out
     with torch.no_grad():
         y = torch.where(y == ignored, IGNORED, y.long())
@@ -179,15 +180,17 @@ def scored_columns(y_true: Any, logits: Any, ignore_index: int | None, chunk: in
                 else:
                     part = torch.empty((len(out), len(z)), dtype=dtype, device=device)
                     with torch.cuda.device(device):
-                        kernel(z.contiguous()[None], y[rows], part, IGNORED, level)
+                        kernel(z.contiguous()[None], y[rows], part, IGNORED)
                     out[:, rows] = part
     return out
 
 
-def _kernel(logits: Any) -> Any:
+def _kernel(logits: Any, level: int) -> Any:
     """Return the launcher of the Triton kernel where it can run, else None."""
     if not on_cuda(logits):
         return None
-    from . import triton_categorical
+    from . import triton_categorical, triton_nodes
 
-    return triton_categorical.launch if triton_categorical.AVAILABLE else None
+    if not triton_categorical.AVAILABLE:
+        return None
+    return triton_nodes.launch_nodes if level == 2 else partial(triton_categorical.launch, more=level == 1)
