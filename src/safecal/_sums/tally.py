@@ -20,6 +20,7 @@ from .cells import Cells, Points, WeightedCells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
 from .histogram import Histogram, of_points, share_of_worst
+from .looks import Look
 from .nodes import NodeTable, Spectrum
 from .ordered import Order, Ordered, order_of_cells
 from .scored import added_up, union
@@ -88,6 +89,10 @@ class Tally:
     class_sums : ClassSums or None
         How often each class was predicted and happened, for up to 32 classes with a column each; None where an early
         document was read.
+    look : Look or None
+        How these sums look at the rows, where there are several ways, or where they may not do all that a verdict does.
+    others : tuple of Tally
+        The sums of other looks at the same rows.
 
     Examples
     --------
@@ -119,6 +124,8 @@ class Tally:
     class_names: tuple[str, ...] = field(default=(), compare=False)
     axes: Axes | None = None
     class_sums: ClassSums | None = None
+    look: Look | None = None
+    others: tuple[Tally, ...] = ()
 
     @classmethod
     def of(
@@ -213,6 +220,8 @@ class Tally:
             predictions.class_names,
             found.axes,
             found.class_sums,
+            predictions.look,
+            tuple(cls.of_checked(other, None, weight, by, cluster) for other in predictions.others),
         )
 
     @property
@@ -280,6 +289,8 @@ class Tally:
         if self.class_names and other.class_names and self.class_names != other.class_names:
             hint = "give both the same `labels=`, in one order."
             raise MergeError(f"tallies must have the same classes in the same order.\n\nHint: {hint}")
+        if (self.look, len(self.others)) != (other.look, len(other.others)):
+            raise MergeError("tallies must look at their rows in the same ways.\n\nHint: keep such rows apart.")
         groups, group_nodes = _grouped(self, other)
         return type(self)(
             self.family,
@@ -303,6 +314,8 @@ class Tally:
             self.class_names or other.class_names,
             _both(self.axes, other.axes, "errors by axis"),
             None if self.class_sums is None or other.class_sums is None else self.class_sums + other.class_sums,
+            self.look,
+            tuple(a + b for a, b in zip(self.others, other.others, strict=True)),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -321,13 +334,16 @@ class Tally:
         content["group_nodes"] = None if self.group_nodes is None else self.group_nodes.to_dict()
         content["class_sums"] = None if self.class_sums is None else self.class_sums.to_dict()
         content["class_names"] = list(self.class_names)
+        if self.look is not None:
+            content |= {"look": self.look.to_dict(), "others": [other.to_dict() for other in self.others]}
         return documents.document("tally", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("tally", document, FIELDS, LATER)
-        tally = cls(**found | {"class_names": tuple(found["class_names"])})
+        later = LATER | {"others": documents.list_of(cls.from_dict)}
+        found = documents.read("tally", document, FIELDS, later)
+        tally = cls(**found | {name: tuple(found.get(name, ())) for name in ("class_names", "others")})
         for name, rule in unfitting(tally):
             with documents.at(name):
                 documents.refuse(rule)

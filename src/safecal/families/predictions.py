@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.columns import spelled, weights, whole_number
+from .._checks.columns import same_labels, spelled, weights, whole_number
 from .._checks.message import fail, show
-from .._checks.rows import same_labels
 from .._steady import steadied
 from .._sums.bins import Bins
+from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._sums.splits import Plan, bins_for, by_bin
 from .._sums.summary import Summary
@@ -60,6 +60,16 @@ class Predictions(Family):
     """
 
     __slots__ = ()
+
+    @property
+    def look(self) -> Look | None:
+        """How these numbers look at the rows, where there are `others`, or where they may not condemn or not acquit."""
+        return None
+
+    @property
+    def others(self) -> tuple[Predictions, ...]:
+        """Other looks at the same rows, of any family, each with a ``look``; the verdict is that of all of them."""
+        return ()
 
     def _rows(self, size: int) -> Iterator[slice]:
         for start in range(0, self.n, size):

@@ -20,6 +20,7 @@ from .reliability import Reliability
 
 if TYPE_CHECKING:
     from .places import Place
+    from .verdict import Verdict
 
 __all__ = [
     "PLACE",
@@ -29,6 +30,7 @@ __all__ = [
     "empty_bins",
     "evaluation_text",
     "inference_rows",
+    "look_rows",
     "metric_rows",
     "number",
     "place_cells",
@@ -275,6 +277,22 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
     ends = f"{worst.ratio.low:.3g} to {worst.ratio.high:.3g}"
     said = f"times as often as predicted: class {_short(worst.name)} ({ends})"
     return [("by class", number(worst.ratio.value), said)]
+
+
+def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
+    """Return what each look at the rows says by itself, where there is more than one."""
+    if len(looks) < 2:
+        return []
+    rows = []
+    for one in looks:
+        look, ecd = one.look, one.ecd
+        assert look is not None
+        may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
+        between = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
+        rows.append(
+            (look.name, number(ecd.value, signed=True), f"nat, ECD {look.seen}, {between}: {one.decision}{may}")
+        )
+    return rows
 
 
 def evaluation_text(

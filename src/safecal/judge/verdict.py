@@ -10,6 +10,7 @@ import numpy as np
 from .. import documents
 from .._checks.classes import certain_reason
 from .._steady import steadied
+from .._sums.looks import Look, decide
 from .._sums.summary import COLUMN
 from .._sums.table import Table
 from .._sums.tally import Tally
@@ -93,6 +94,10 @@ class Verdict:
         ``reason``, ``diagnosis``, ``worst`` and ``worst_share``: found when one of them is first asked for.
     too_small : TooSmall
         Groups that are too small to judge: how many, and their names.
+    look : Look or None
+        How the rows were looked at, where this is the verdict of one look among ``looks``.
+    looks : tuple of Verdict
+        What each look says by itself, where the rows were looked at in several ways; the first of them gave ``ecd``.
 
     Examples
     --------
@@ -123,6 +128,8 @@ class Verdict:
     bias: float
     words: Late[Words]
     too_small: TooSmall = field(default_factory=TooSmall)
+    look: Look | None = None
+    looks: tuple["Verdict", ...] = ()
 
     @property
     def reason(self) -> str:
@@ -191,16 +198,25 @@ class Verdict:
         content["mistakes"] = None if self.mistakes is None else self.mistakes.to_dict()
         content["diagnosis"] = None if self.diagnosis is None else self.diagnosis.to_dict()
         content |= {"where": [place.to_dict() for place in self.where], "too_small": self.too_small.to_dict()}
+        if self.look is not None:
+            content["look"] = self.look.to_dict()
+        if self.looks:
+            content["looks"] = [one.to_dict() for one in self.looks]
         return documents.document("verdict", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        fields = documents.read("verdict", document, _FIELDS)
+        later = {"look": Look.from_dict, "looks": lambda value: tuple(documents.list_of(cls.from_dict)(value))}
+        fields = documents.read("verdict", document, _FIELDS, later)
         words = Words(*(fields.pop(name) for name in Words._fields))
         found = cls(**fields, words=Late.known(words))
         shown, safe = bool(found.shown), found.decision == SAFE
+        looks = [one.look for one in found.looks if one.look is not None]
         documents.every((
+            (len(looks) == len(found.looks), "must have a `look` in each of its `looks`"),
+            (not looks or found.decision == decide(looks, [one.decision for one in found.looks if one.look])[0],
+             "must have the `decision` of its `looks`"),
             (not shown or found.decision == UNSAFE, "must have the `decision` UNSAFE where a place is over-confident"),
             (found.on_average != UNSAFE or found.decision == UNSAFE, "must not be better than it is `on_average`"),
             (not safe or found.on_average == SAFE, "must not be SAFE where it is not so `on_average`"),
@@ -333,7 +349,7 @@ def judge(
         decision=decision, on_average=on_average, where=places, ecd=ecd, temperature=temperature, mistakes=mistakes,
         limits=limits, dimensions=average.dimensions, rows_needed=needed, clusters_needed=more_clusters,
         uninformative=says_nothing, direction=side, n_impossible=summary.n_impossible, bias=summary.bias,
-        words=Late(words), too_small=too_small,
+        words=Late(words), too_small=too_small, look=tally.look,
     )  # fmt: skip
 
 
