@@ -22,7 +22,7 @@ from ..judge.planning import rows_needed
 from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
 from .outputs import check_outputs, command_line, write_plot
-from .table import Kept, TableFile
+from .table import Kept, TableFile, file_inputs
 from .terminal import say_verdict, searching
 from .values import limit_options
 
@@ -37,7 +37,7 @@ _FIXED = 200_000  # rows up to which a report tries what fixes them: some second
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Say the verdict first, then the numbers, then the tables."""
-    inputs = {"file": options.file, "--baseline": options.baseline}
+    inputs = file_inputs(options.file) | {"--baseline": options.baseline}
     check_outputs(inputs=inputs, report=options.report, plot=options.plot)
     before = None if options.baseline is None else _earlier(options.baseline)
     table = TableFile.opened(options.file, options, options.prob, options.logits)
