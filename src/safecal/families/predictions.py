@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.columns import spelled, weights, whole_number
+from .._checks.columns import same_labels, spelled, weights, whole_number
 from .._checks.message import fail, show
-from .._checks.rows import same_labels
 from .._steady import steadied
 from .._sums.bins import Bins
 from .._sums.looks import Look
@@ -20,7 +19,7 @@ from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Strategy
+from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
 from .family import BLOCK, Family
@@ -255,7 +254,7 @@ class Predictions(Family):
         bins: int | Bins | Literal["auto"] | None = "auto",
         bin_on: BinOn | None = None,
         strategy: Strategy = "uniform",
-        by: ArrayLike | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Tally:
