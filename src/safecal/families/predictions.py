@@ -19,7 +19,7 @@ from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Strategy
+from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
 from .family import BLOCK, Family
@@ -69,6 +69,11 @@ class Predictions(Family):
     @property
     def others(self) -> tuple[Predictions, ...]:
         """Other looks at the same rows, of any family, each with a ``look``; the verdict is that of all of them."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about how these numbers came to be, that stand beside every result."""
         return ()
 
     def _rows(self, size: int) -> Iterator[slice]:
@@ -249,7 +254,7 @@ class Predictions(Family):
         bins: int | Bins | Literal["auto"] | None = "auto",
         bin_on: BinOn | None = None,
         strategy: Strategy = "uniform",
-        by: ArrayLike | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Tally:

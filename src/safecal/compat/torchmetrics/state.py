@@ -9,6 +9,7 @@ import numpy as np
 from ..._checks.classes import row_tolerance
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
+from ..._optional import require
 from ..._sums.bins import Bins
 from ..._sums.summary import Summary
 from ..._sums.table import Table
@@ -32,7 +33,6 @@ from ...errors import (
     InputError,
     LabelError,
     MergeError,
-    MissingExtraError,
     MissingValueError,
     NormalisationError,
     OptionError,
@@ -53,9 +53,7 @@ except ImportError:
         """Stands in where torchmetrics is not installed."""
 
         def __init__(self, **kwargs: Any) -> None:
-            raise MissingExtraError(
-                'these metrics need torchmetrics, which is not installed.\n\nHint: pip install "safecal[torchmetrics]"'
-            )
+            require("torchmetrics", "these metrics need torchmetrics", "torchmetrics")
 
 
 class Calibration(Metric):  # type: ignore[misc]
