@@ -1,5 +1,7 @@
 """Gaussian states: a mean with a standard deviation, or with a covariance matrix."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
@@ -21,13 +23,14 @@ from .._kernels import gaussian as kernel
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
+from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, Spread
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
-__all__ = ["gaussian"]
+__all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
 
@@ -59,6 +62,8 @@ class Gaussian(Predictions):
     angles: tuple[int, ...] = ()  # components whose errors are wrapped
     method: str | None = None  # how mean and spread were made, where they are not those that were given
     row_labels: RowLabels | None = None
+    parts: tuple[tuple[str, tuple[int, ...]], ...] = ()  # components that are looked at by themselves, too, by name
+    part: str | None = None  # the part of other states that these are
 
     @property
     def n(self) -> int:
@@ -67,6 +72,22 @@ class Gaussian(Predictions):
     @property
     def what_happened(self) -> AnyArray:
         return self.x_true
+
+    @property
+    def look(self) -> Look | None:
+        if self.part is not None:
+            return Look(self.part, f"in {self.part}")
+        return Look("all", "in all axes together") if self.parts else None
+
+    @property
+    def others(self) -> tuple[Predictions, ...]:
+        return tuple(self.marginal(kept, name) for name, kept in self.parts)
+
+    def marginal(self, kept: tuple[int, ...], name: str | None = None) -> Gaussian:
+        """Return some components of states with covariance matrices, the others integrated out."""
+        assert self.form == "cov"
+        matrices = np.asarray(self.spread, dtype=np.float64)[..., kept, :][..., kept]
+        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), part=name)
 
     @property
     def _spread_by_row(self) -> bool:
@@ -80,7 +101,7 @@ class Gaussian(Predictions):
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        forms = {(part.x_true.shape[1:], part.form, part.angles, part.method) for part in parts}
+        forms = {(one.x_true.shape[1:], one.form, one.angles, one.method, one.parts) for one in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
         x_true, mean, spread = (
@@ -195,7 +216,7 @@ class Gaussian(Predictions):
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"
-        return f"{self.family} predictions: {self.n} rows{method}"
+        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'}{method}"
 
 
 @steady
@@ -278,6 +299,18 @@ def gaussian(
         full = np.asarray(matrices, dtype=np.float64)
         shared = full if form == "chol" else np.asarray(np.linalg.cholesky(full), dtype=np.float64)
     return Gaussian(x, m, form, matrices, shared, wrapped, None, rows)
+
+
+def states(
+    x_true: AnyArray,
+    mean: AnyArray,
+    cov: AnyArray,
+    method: str | None = None,
+    parts: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> Gaussian:
+    """Return states that were checked already, with a covariance each or one for all."""
+    shared = np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if cov.ndim == 2 else None
+    return Gaussian(x_true, mean, "cov", cov, shared, method=method, parts=parts)
 
 
 def _mirrored(matrices: AnyArray) -> FloatArray:
