@@ -24,6 +24,7 @@ from ..._sums.scored import completed
 from ..._sums.table import Table, bin_keys
 from ..._sums.tally import Tally
 from ..._types import FloatArray
+from ...families.predictions import family_named
 from .binary import binary_columns
 from .tensors import block_rows, load_torch, node_columns, on_cuda, scored_columns, widened
 
@@ -327,8 +328,8 @@ def summary_columns(sums: FloatArray) -> FloatArray:
 
 def table_of(sums: FloatArray, family: str, bins: Bins) -> Table:
     """Return the table of bins."""
-    name = "probability" if family == "bernoulli" else "confidence"
-    return Table(name, bin_keys(bins), summary_columns(sums), bins, family != "bernoulli")
+    of_family = family_named(family)
+    return Table(of_family.bin_choices[0], bin_keys(bins), summary_columns(sums), bins, not of_family.has_odds)
 
 
 def tally_of(states: dict[str, FloatArray], family: str, bins: Bins, classes: int) -> Tally:
