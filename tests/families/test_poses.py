@@ -90,6 +90,8 @@ def test_every_form_of_the_same_poses_gives_the_same_numbers(rng: np.random.Gene
                              quaternion="xyzw")  # fmt: skip
     np.testing.assert_allclose(negative.score().excess, one, rtol=1e-12)  # q and -q are one rotation
     turns = safecal.poses(truth[:, 3:], estimate[:, 3:], COV[:3, :3], group="SO3", side="right", quaternion="xyzw")
+    again = safecal.poses(four[0][:, :3, :3], four[1][:, :3, :3], COV[:3, :3], group="SO3", side="right")
+    np.testing.assert_allclose(again.score().excess, turns.score().excess, rtol=1e-9)
     assert turns.dimension == 3
     assert turns.look is None
 

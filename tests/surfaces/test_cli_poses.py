@@ -141,7 +141,7 @@ def test_wide_rotations_are_noted(runs: tuple[Path, list[str]], capsys: pytest.C
     folder, files = runs
     np.savetxt(folder / "cov.csv", np.diag([1.0, 1, 1, 1, 1, 1]), delimiter=",")
     assert many(folder, files, *NAMED) == 0
-    assert "100 % of the poses have rotations uncertain by more than 0.5 rad" in " ".join(
+    assert "100 % of the poses have rotations uncertain by more than 0.2 rad" in " ".join(
         capsys.readouterr().out.split()
     )
 

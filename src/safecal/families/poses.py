@@ -133,7 +133,7 @@ def poses(
     Notes
     -----
     A covariance in the tangent space speaks of errors below half a turn. Where rotations are uncertain by more than
-    about half a radian, covariances that were carried along by first-order formulas are wrong themselves.
+    about 0.2 rad, covariances of positions that were carried along by first-order formulas are too small themselves.
 
     Examples
     --------

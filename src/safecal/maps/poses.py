@@ -23,7 +23,7 @@ from .states import Axes
 __all__ = ["AxisFinding", "PoseStudy"]
 
 MOST_STEPS = 1000  # beyond which steps are not told one by one
-LARGE = 0.5  # radians of a standard deviation beyond which first-order covariances are wrong themselves
+LARGE = 0.2  # radians of a standard deviation beyond which first-order covariances of positions are too small
 
 
 @final
@@ -139,7 +139,7 @@ def _evaluated(predictions: Gaussian, runs: AnyArray | None, limits: LimitOption
     if runs is not None:
         return evaluate_predictions(predictions, cluster=runs, **limits)
     seen = "in one run, taken as if its errors did not depend on each other"
-    why = "But they do: give several runs, each in a file of its own."
+    why = "Errors of one run do depend on each other: give several runs, each in a file of its own."
     look = Look("one run", seen, condemns=False, acquits=False, why=why)
     return Evaluation.of(replace(predictions.tally(), look=look, others=()), Limits(**limits))
 
@@ -163,5 +163,5 @@ def _wide(predictions: Gaussian, convention: Convention) -> tuple[str, ...]:
         return ()
     return (
         f"{100 * share:.3g} % of the poses have rotations uncertain by more than {LARGE} rad, where covariances of the"
-        " first order are wrong themselves",
+        " first order are too small by themselves: a turn bends the path",
     )
