@@ -34,6 +34,8 @@ __all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
 
+Parts = tuple[tuple[Look, tuple[int, ...]], ...]
+
 
 @final
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -62,8 +64,8 @@ class Gaussian(Predictions):
     angles: tuple[int, ...] = ()  # components whose errors are wrapped
     method: str | None = None  # how mean and spread were made, where they are not those that were given
     row_labels: RowLabels | None = None
-    parts: tuple[tuple[str, tuple[int, ...]], ...] = ()  # components that are looked at by themselves, too, by name
-    part: str | None = None  # the part of other states that these are
+    parts: Parts = ()  # components that are looked at by themselves, too
+    part: Look | None = None  # how these look at other states, of which they are a part
 
     @property
     def n(self) -> int:
@@ -75,19 +77,17 @@ class Gaussian(Predictions):
 
     @property
     def look(self) -> Look | None:
-        if self.part is not None:
-            return Look(self.part, f"in {self.part}")
-        return Look("all", "in all axes together") if self.parts else None
+        return Look("all", "in all axes together") if self.parts else self.part
 
     @property
     def others(self) -> tuple[Predictions, ...]:
-        return tuple(self.marginal(kept, name) for name, kept in self.parts)
+        return tuple(self.marginal(kept, look) for look, kept in self.parts)
 
-    def marginal(self, kept: tuple[int, ...], name: str | None = None) -> Gaussian:
+    def marginal(self, kept: tuple[int, ...], look: Look | None = None) -> Gaussian:
         """Return some components of states with covariance matrices, the others integrated out."""
         assert self.form == "cov"
         matrices = np.asarray(self.spread, dtype=np.float64)[..., kept, :][..., kept]
-        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), part=name)
+        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), part=look)
 
     @property
     def _spread_by_row(self) -> bool:
@@ -306,7 +306,7 @@ def states(
     mean: AnyArray,
     cov: AnyArray,
     method: str | None = None,
-    parts: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    parts: Parts = (),
 ) -> Gaussian:
     """Return states that were checked already, with a covariance each or one for all."""
     shared = np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if cov.ndim == 2 else None

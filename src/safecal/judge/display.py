@@ -47,6 +47,7 @@ Metric = tuple[str, str, str]  # name, value, meaning
 PLACE = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # columns of a place
 _PLACES = 5  # that are listed
 _NAME = 24  # characters of a name
+_MANY_LOOKS = 4
 
 
 def number(value: float, *, signed: bool = False) -> str:
@@ -284,6 +285,8 @@ def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
     if len(looks) < 2:
         return []
     rows = []
+    if len(looks) > _MANY_LOOKS:  # of many, those that can only condemn, and do not, say little
+        looks = [one for one in looks if one.decision == "UNSAFE" or (one.look is not None and one.look.acquits)]
     for one in looks:
         look, ecd = one.look, one.ecd
         assert look is not None

@@ -87,13 +87,14 @@ class PoseStudy:
         evaluation = _evaluated(predictions, runs, limits) if found is None else found.evaluation
         fix, why = (None, ()) if suspicions else _fixed(predictions, runs)
         factor = np.full(predictions.dimension, np.nan) if fix is None else fix._axes()[1]
+        seen = {look.tally.look.name: look for look in evaluation.looks if look.tally.look is not None}
         axes = tuple(
             AxisFinding(
                 name,
-                predictions.marginal((i,)).evaluate(cluster=runs, level=evaluation.limits.level).temperature,
-                float(factor[i]),
+                (seen[name] if name in seen else _evaluated(predictions.marginal((i,)), runs, limits)).temperature,
+                x,
             )
-            for i, name in enumerate(axis_names(convention))
+            for i, (name, x) in enumerate(zip(axis_names(convention), factor.tolist(), strict=True))
         )
         notes = (*notes, *why, *_wide(predictions, convention))
         return cls(evaluation, found, axes, fix, suspicions, notes)
@@ -141,7 +142,7 @@ def _evaluated(predictions: Gaussian, runs: AnyArray | None, limits: LimitOption
     seen = "in one run, taken as if its errors did not depend on each other"
     why = "Errors of one run do depend on each other: give several runs, each in a file of its own."
     look = Look("one run", seen, condemns=False, acquits=False, why=why)
-    return Evaluation.of(replace(predictions.tally(), look=look, others=()), Limits(**limits))
+    return Evaluation.of(replace(replace(predictions, parts=()).tally(), look=look), Limits(**limits))
 
 
 def _fixed(predictions: Gaussian, runs: AnyArray | None) -> tuple[Map | None, tuple[str, ...]]:
