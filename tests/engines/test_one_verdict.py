@@ -19,8 +19,8 @@ from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.cluster_pairs import Pairs
 from safecal._sums.nodes import Nodes
 from safecal._sums.scored import Scored, summaries, summed
+from safecal.engines import workers
 from safecal.engines.batches import Batch, evaluate_batches
-from safecal.inputs import arrow
 from safecal.judge.front_door import evaluate_predictions
 
 pa = pytest.importorskip("pyarrow")
@@ -400,7 +400,7 @@ def by_both_ways(door: Callable[[Case, int], Evaluation], case: Case, whole: Eva
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "VALUES", 1000)
+    monkeypatch.setattr(workers, "VALUES", 1000)
 
 
 def _pairs() -> Iterator[Any]:
@@ -485,7 +485,7 @@ def test_every_door_says_the_same_of_real_predictions(
     name: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = REAL[name](shared_data)
-    monkeypatch.setattr(arrow, "VALUES", max(case.n * case.classes // 3, 1))
+    monkeypatch.setattr(workers, "VALUES", max(case.n * case.classes // 3, 1))
     whole = evaluated(case)
     for door, evaluate in DOORS.items():
         if _served(door, case):

@@ -11,9 +11,8 @@ from scipy import special
 
 import safecal
 from safecal._kernels import compiled
-from safecal._kernels.compiled import class_scores, floats
+from safecal._kernels.compiled import class_scores, column_sums, floats
 from safecal._kernels.spectrum import NODES, binary_node_rows, node_rows
-from safecal._kernels.sums import column_sums
 
 from .test_categorical import softmax
 from .test_compiled import needs_kernel

@@ -16,7 +16,7 @@ import pytest
 import safecal as library
 from safecal import Evaluation, maps
 from safecal.errors import InputError
-from safecal.report import fixes, report_html
+from safecal.report import report_html, steps
 
 from .browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
 
@@ -163,7 +163,7 @@ def test_warnings_are_told() -> None:
 
 
 def test_a_long_function_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixes, "_LONGEST", 100)
+    monkeypatch.setattr(steps, "_LONGEST", 100)
     assert len(codes(report_html(evaluated(), fix=fixed()))) == 1
 
 

@@ -10,10 +10,9 @@ from scipy import special
 
 from .._checks.arrays import block
 from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits
-from .._checks.columns import spelled
+from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
-from .._checks.rows import RowLabels, row_labels
 from .._kernels import bernoulli as kernel
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds

@@ -10,10 +10,9 @@ from scipy import special
 
 from .._checks.arrays import block
 from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits, row_sums
-from .._checks.columns import spelled
+from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.labels import class_outcomes, outcome_column, refuse_shifted
 from .._checks.message import fail
-from .._checks.rows import RowLabels, row_labels
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows

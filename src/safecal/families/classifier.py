@@ -7,12 +7,10 @@ from typing import Any, Self, final
 import numpy as np
 
 from .._checks.arrays import as_keys
-from .._checks.classes import class_shape, clip_value, one_form, refuse_arrays
-from .._checks.columns import cluster_codes, weights
+from .._checks.classes import class_shape, clip_value, label_matrix, label_names, label_values, one_form, refuse_arrays
+from .._checks.columns import RowLabels, cluster_codes, row_labels, same_labels, weights
 from .._checks.labels import outcome_column
 from .._checks.message import fail, same_rows
-from .._checks.multilabel import label_matrix, label_names, label_values
-from .._checks.rows import RowLabels, row_labels, same_labels
 from .._types import AnyArray, ArrayLike, Labels
 from ..errors import FormError, OptionError
 from .bernoulli import Bernoulli, checked_binary

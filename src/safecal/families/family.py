@@ -11,8 +11,8 @@ from typing import ClassVar, Literal, NamedTuple, Self, final
 import numpy as np
 
 from .._checks.arrays import block
+from .._checks.columns import RowLabels
 from .._checks.message import fail
-from .._checks.rows import RowLabels
 from .._kernels.compiled import Sums
 from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied

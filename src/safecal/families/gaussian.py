@@ -7,8 +7,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 
 from .._checks.arrays import block
-from .._checks.columns import spelled
-from .._checks.rows import RowLabels, row_labels
+from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.states import (
     component_choice,
     covariance_factor,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.columns import spelled, weights, whole_number
+from .._checks.columns import same_labels, spelled, weights, whole_number
 from .._checks.message import fail, show
-from .._checks.rows import same_labels
 from .._steady import steadied
 from .._sums.bins import Bins
 from .._sums.looks import Look

@@ -10,8 +10,7 @@ from scipy import special
 from .._types import FloatArray
 from ..families.predictions import family_named
 from ..judge.evaluation import Evaluation
-from .markup import Markup, Scale, element, label, line, picture, shape, sized, tick_text, upright
-from .numbers import percent, plain
+from .markup import Markup, Scale, element, label, line, percent, picture, plain, shape, sized, tick_text, upright
 
 __all__ = ["ExcessShares", "excess_picture"]
 

@@ -11,8 +11,7 @@ from scipy import special
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
-from .markup import Markup, Scale, element, join, label, line, picture, shape, sized, tick_text, upright
-from .numbers import plain, short
+from .markup import Markup, Scale, element, join, label, line, picture, plain, shape, short, sized, tick_text, upright
 
 __all__ = [
     "OVER_SIDE",

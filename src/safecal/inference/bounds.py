@@ -13,9 +13,8 @@ import numpy as np
 from scipy import special
 
 from .._checks.classes import refuse_arrays
-from .._checks.columns import fraction, one_cluster, spelled
+from .._checks.columns import fraction, one_cluster, same_labels, spelled
 from .._checks.message import fail
-from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes

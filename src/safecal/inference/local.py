@@ -251,7 +251,7 @@ class Local:
         safecal.plot.LocalDisplay
             The display, drawn.
         """
-        from ..plot.local import LocalDisplay
+        from ..plot.places import LocalDisplay
 
         return LocalDisplay.from_local(self, local_threshold=local_threshold, ax=ax)
 

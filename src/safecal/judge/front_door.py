@@ -5,9 +5,8 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from .._checks.columns import spelled
+from .._checks.columns import same_labels, spelled
 from .._checks.message import fail, show
-from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.bins import Bins
 from .._sums.splits import Plan

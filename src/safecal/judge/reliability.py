@@ -9,8 +9,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import spelled, weights
-from .._checks.rows import same_labels
+from .._checks.columns import same_labels, spelled, weights
 from .._steady import steadied, steady
 from .._sums.bins import Bins
 from .._sums.cells import Points

@@ -5,8 +5,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 from .. import documents
-from .._checks.columns import clusters, group_codes, weights
-from .._checks.rows import same_labels
+from .._checks.columns import clusters, group_codes, same_labels, weights
 from .._steady import steadied
 from .._types import AnyArray, ArrayLike, IndexArray, Labels
 from ..families.bernoulli import Bernoulli

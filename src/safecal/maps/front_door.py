@@ -10,9 +10,8 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, group_codes, weights, whole_number
+from .._checks.columns import choice, clusters, group_codes, same_labels, weights, whole_number
 from .._checks.maps import between, refused, yes_or_no
-from .._checks.rows import same_labels
 from .._steady import steady
 from .._types import ArrayLike, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError

@@ -10,11 +10,9 @@ from .dashboard import dashboard
 from .ecd import ECDDisplay
 from .excess import ContributionDisplay, ExcessDisplay
 from .groups import GroupsDisplay
-from .local import LocalDisplay
-from .recalibration import RecalibrationDisplay
+from .places import LocalDisplay, SlicesDisplay
+from .recalibration import RecalibrationDisplay, TemperatureDisplay
 from .reliability import ReliabilityDisplay
-from .slices import SlicesDisplay
-from .temperature import TemperatureDisplay
 
 __all__ = [
     "ConsistencyDisplay",

@@ -19,9 +19,9 @@ from .display import AFTER, BEFORE, Display, blank_figure, checked, heading, ink
 from .ecd import ECDDisplay, arrow_out
 from .excess import ContributionDisplay, ExcessDisplay
 from .groups import GroupsDisplay
-from .local import LocalDisplay
+from .places import LocalDisplay
+from .recalibration import TemperatureDisplay
 from .reliability import ReliabilityDisplay
-from .temperature import TemperatureDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from .._types import AnyArray, ArrayLike, Labels
 from ..errors import MissingExtraError, OptionError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
-from ..html import numbers
+from ..html.markup import percent as with_space
 from ..html.markup import shortened
 from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes
 from ..judge.evaluation import Evaluation
@@ -155,7 +155,7 @@ def direction_label(name: str, below: str = "under-confident", above: str = "ove
 
 def percent(share: float) -> str:
     """Return a share in percent, as pages write it, with a plain space."""
-    return numbers.percent(share, " ")
+    return with_space(share, " ")
 
 
 def checked(evaluation: Any, name: str = "evaluation") -> Evaluation:

@@ -6,7 +6,7 @@ from datetime import datetime
 from .._checks.message import fail, show
 from ..errors import InputError
 from ..files import write_atomically
-from ..html.numbers import in_utc
+from ..html.markup import in_utc
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from .page import Context, page

@@ -7,8 +7,24 @@ from datetime import datetime
 
 from ..files import write_atomically
 from ..html.frame import file_of, pairs_table, region, section
-from ..html.markup import Markup, Scale, element, label, line, picture, shape, sized, tick_text, together
-from ..html.numbers import ends, in_utc, p_value, percent, rows, shown
+from ..html.markup import (
+    Markup,
+    Scale,
+    element,
+    ends,
+    in_utc,
+    label,
+    line,
+    p_value,
+    percent,
+    picture,
+    rows,
+    shape,
+    shown,
+    sized,
+    tick_text,
+    together,
+)
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
 from .page import Context, header_of, versions

@@ -14,24 +14,21 @@ from .._sums.table import Table
 from .._versions import version
 from ..families.predictions import family_named
 from ..html.excess import ExcessShares, excess_picture
-from ..html.findings import Findings
-from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
+from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
-from ..html.markup import Markup, element, join, sentence, shortened, together, with_code
-from ..html.numbers import grouped, percent, plain, rows
+from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
 from ..html.reliability import reliability_diagram
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits
 from . import words
-from .fixes import after_section, fix_section
-from .slices import slices_section
-from .steps import next_steps
+from .steps import after_section, fix_section, next_steps
 from .tables import (
     FOR_READING,
     cards,
     merged_bins,
     number_rows,
+    slices_section,
     tables_section,
     test_name,
     where_section,

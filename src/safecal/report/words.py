@@ -4,8 +4,7 @@ import math
 from typing import NamedTuple
 
 from ..families.predictions import family_named
-from ..html.markup import sentence
-from ..html.numbers import grouped, percent, plain, rows, shown
+from ..html.markup import grouped, percent, plain, rows, sentence, shown
 from ..judge.display import count
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place

@@ -13,8 +13,7 @@ except ImportError as error:
     ) from error
 
 from .classifier import SafeCalibratedClassifier
-from .evaluations import evaluate_cv_results, evaluate_estimator
-from .scorers import ClassScorer, neg_abs_ecd, neg_nll, neg_nll_if_safe
+from .scoring import ClassScorer, evaluate_cv_results, evaluate_estimator, neg_abs_ecd, neg_nll, neg_nll_if_safe
 
 __all__ = [
     "ClassScorer",

@@ -1,6 +1,6 @@
-"""Scorers for searches and cross-validations: they know the classes of the estimator, whatever labels these have."""
+"""Scorers for searches, and evaluations of estimators and cross-validations: they know the classes of the estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, NamedTuple, Self, Unpack, final
 
@@ -13,7 +13,7 @@ from ...inputs.estimators import Estimated
 from ...judge.evaluation import Evaluation
 from ...options import EvaluateOptions, LimitOptions, Limits
 
-__all__ = ["ClassScorer", "neg_abs_ecd", "neg_nll", "neg_nll_if_safe"]
+__all__ = ["ClassScorer", "evaluate_cv_results", "evaluate_estimator", "neg_abs_ecd", "neg_nll", "neg_nll_if_safe"]
 
 
 class _Held(NamedTuple):
@@ -158,3 +158,100 @@ neg_nll = ClassScorer("neg_nll", _nll)
 #: Minus the NLL where the verdict on the held-out rows is not UNSAFE. Where it is, minus the NLL of saying nothing but
 #: how often each class occurs, or its own where that is larger still: an over-confident model is worth no more.
 neg_nll_if_safe = ClassScorer("neg_nll_if_safe", _nll_if_safe)
+
+
+@spelled(EvaluateOptions)
+def evaluate_estimator(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    pos_label: Any = None,
+    clip: float | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation:
+    """Evaluate a fitted classifier.
+
+    Rows of a class that it was not fitted to are left out, with a warning.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted classifier with ``predict_proba`` and ``classes_``.
+    X : array-like
+        Rows that it was not fitted to.
+    y : array-like of shape (n,)
+        What happened, as one of ``classes_``.
+    pos_label : object, optional
+        The positive one of two classes; by default the last of ``classes_``.
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
+    **options
+        The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``cluster``, ``threshold`` and so on.
+
+    Returns
+    -------
+    Evaluation
+        As `safecal.evaluate` gives it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from safecal.compat.sklearn import evaluate_estimator
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> evaluate_estimator(GaussianNB().fit(X[:300], y[:300]), X[300:], y[300:]).verdict.decision
+    'UNSAFE'
+    """
+    return Estimated.of(estimator, X, y).evaluate(pos_label, clip, options)
+
+
+@spelled(EvaluateOptions)
+def evaluate_cv_results(
+    cv_results: Mapping[str, Any],
+    X: Any,
+    y: ArrayLike,
+    *,
+    pos_label: Any = None,
+    clip: float | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation:
+    """Evaluate a cross-validation: every row by the model that was not fitted to it, all folds together.
+
+    Where folds are repeated, the predictions for one row form a cluster. Rows of a class that the model of their fold
+    was not fitted to are left out, with a warning. The models of the folds share most of their rows; what the verdict
+    says is about models fitted in this way, as one of them might stand.
+
+    Parameters
+    ----------
+    cv_results : dict
+        What ``cross_validate(model, X, y, return_estimator=True, return_indices=True)`` returned.
+    X : array-like
+        The rows that were cross-validated.
+    y : array-like of shape (n,)
+        What happened.
+    pos_label : object, optional
+        The positive one of two classes; by default the last of ``classes_``.
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
+    **options
+        The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``cluster``, ``threshold`` and so on; columns have
+        the rows of ``X``.
+
+    Returns
+    -------
+    Evaluation
+        As `safecal.evaluate` gives it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_validate
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from safecal.compat.sklearn import evaluate_cv_results
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> results = cross_validate(GaussianNB(), X, y, return_estimator=True, return_indices=True)
+    >>> evaluate_cv_results(results, X, y).verdict.decision
+    'UNSAFE'
+    """
+    return Estimated.of_folds(cv_results, X, y).evaluate(pos_label, clip, options)
