@@ -21,6 +21,7 @@ from .._kernels import gaussian as kernel
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
+from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
@@ -58,6 +59,8 @@ class Gaussian(Predictions):
     angles: tuple[int, ...] = ()  # components whose errors are wrapped
     method: str | None = None  # how mean and spread were made, where they are not those that were given
     row_labels: RowLabels | None = None
+    look: Look | None = None
+    others: tuple[Predictions, ...] = ()
 
     @property
     def n(self) -> int:
@@ -75,17 +78,21 @@ class Gaussian(Predictions):
 
     def take(self, index: IndexArray) -> Self:
         spread = self.spread[index] if self._spread_by_row else self.spread
-        return replace(self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None)
+        others = tuple(other.take(index) for other in self.others)
+        return replace(
+            self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None, others=others
+        )
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        forms = {(part.x_true.shape[1:], part.form, part.angles, part.method) for part in parts}
+        forms = {(part.x_true.shape[1:], part.form, part.angles, part.method, part.look) for part in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
         x_true, mean, spread = (
             np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
         )
-        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None)
+        others = tuple(some[0].concatenate(some) for some in zip(*(part.others for part in parts), strict=True))
+        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, others=others)
 
     @property
     def dimension(self) -> int:
