@@ -13,7 +13,7 @@ import pytest
 
 import safecal
 from safecal import _types
-from safecal.compat.huggingface.classifier import ClassifierRun, RunOptions, run_classifier
+from safecal.compat.huggingface import ClassifierRun, RunOptions, run_classifier
 from safecal.compat.sklearn import evaluate_cv_results, evaluate_estimator, neg_nll_if_safe
 from safecal.compat.stonesoup import monte_carlo
 from safecal.engines.batches import evaluate_batches

@@ -13,7 +13,7 @@ import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
 from safecal.monitor.alarm import Size
-from safecal.monitor.detector import FORMS, Detector
+from safecal.monitor.evidence import FORMS, Detector
 from safecal.monitor.process import OVER, SHIFTS, UNDER, Process, blocks
 
 RNG = np.random.default_rng(8)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from safecal.cli.options import output, place, store
 from safecal.cli.parser import build_parser
-from safecal.cli.values import output, place, store
 from safecal.watch.sqlite import store_files
 
 pl = pytest.importorskip("polars", minversion="1.38")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, IndexArray
+from .._types import AnyArray, ArrayLike, By, IndexArray
 from ..errors import (
     AlignmentError,
     InputError,
@@ -73,9 +73,7 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
     return column
 
 
-def group_codes(
-    by: ArrayLike | Mapping[str, ArrayLike], n: int, reference: str = "y_true"
-) -> tuple[str, tuple[Hashable, ...], IndexArray]:
+def group_codes(by: By, n: int, reference: str = "y_true") -> tuple[str, tuple[Hashable, ...], IndexArray]:
     """Return the name of the grouping, its keys in order, and for each row the number of its key.
 
     ``by`` is one column, or a mapping of names to columns, in which case a key is a tuple. Missing values form a

@@ -19,6 +19,7 @@
 #define WEIGHTED_SUMS 18
 #define MOST_KEYS 256
 #define SCORES 7
+#define MOST_DIMENSIONS 8
 
 #define CELLS 450 /* of the log-odds, as in `spectrum.py`; each has four kinds of rows, by wrong and by positive */
 #define MOMENTS 4 /* of a kind: n and the sums of d, d^2, d^3 */
@@ -93,5 +94,13 @@ void safecal_score_shares(const ClassRows *rows, double *work);
 
 /* Sum a column by key; return 0 where there is no such key. */
 int safecal_sum_by_key(const double *column, const int64_t *index, Py_ssize_t n, Py_ssize_t keys, double *sums);
+
+/* Tell whether all (d, d) matrices are finite, symmetric up to a share of their standard deviations, and positive definite
+   with at least a share of each variance left; d is at most MOST_DIMENSIONS. */
+int safecal_sound(const double *matrices, Py_ssize_t n, Py_ssize_t d, double asymmetry, double share);
+
+/* NEES and log-determinants of (n, d) residuals with (n, d, d) covariances; return 0 where one is not definite. */
+int safecal_score_states(const double *residual, const double *matrices, Py_ssize_t n, Py_ssize_t d, double *nees,
+                         double *logdet);
 
 #endif

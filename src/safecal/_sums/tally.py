@@ -13,7 +13,7 @@ from .. import documents
 from .._checks.columns import weights
 from .._checks.message import fail
 from .._steady import steadied
-from .._types import AnyArray, ArrayLike
+from .._types import AnyArray, ArrayLike, By
 from ..errors import MergeError, ShapeError
 from .causes import Axes, ClassSums
 from .cells import Cells, Points, WeightedCells
@@ -134,7 +134,7 @@ class Tally:
         plan: Plan | None = None,
         *,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Sum rows, in one pass over them.
@@ -166,7 +166,7 @@ class Tally:
         predictions: Predictions,
         plan: Plan | None,
         weight: AnyArray | None,
-        by: ArrayLike | None,
+        by: By | None,
         cluster: ArrayLike | None,
     ) -> Self:
         """Sum rows whose weights were checked; those of one part of the rows may all be 0.

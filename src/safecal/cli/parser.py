@@ -9,7 +9,19 @@ from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
-from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, names, output, place, whole
+from .options import (
+    LIMITS,
+    MOST_BINS,
+    RULE_ABOUT,
+    RULES,
+    WATCH,
+    add_watch_options,
+    between,
+    names,
+    output,
+    place,
+    whole,
+)
 
 __all__ = ["build_parser"]
 
@@ -179,8 +191,6 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:
-    from .watch_options import WATCH, add_watch_options
-
     parser.epilog = WATCH
     add_watch_options(parser)
     _columns(parser)

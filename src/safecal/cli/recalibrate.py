@@ -25,9 +25,9 @@ from ..maps.front_door import recalibrate
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
 from ..visible import visible
+from .options import LIMITS, RULES, limit_options
 from .outputs import check_outputs, csv_bytes, frame_bytes, write_plot
 from .table import TableFile
-from .values import LIMITS, RULES, limit_options
 
 __all__ = ["fix_of", "run"]
 

@@ -23,7 +23,7 @@ from .._steady import steady
 from .._sums.clusters import NEAR, Near
 from .._sums.looks import Look
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Spread
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
@@ -109,8 +109,10 @@ class Gaussian(Predictions):
 
     def nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Return the squared normalised error and log det C of some rows."""
-        with np.errstate(over="ignore"):  # an error beyond every float has density 0, and is counted as impossible
-            return self._nees(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            nees, logdet = self._nees(rows)
+        nees[np.isnan(nees)] = np.inf  # an error beyond every float has density 0, and is counted as impossible
+        return nees, logdet
 
     def errors(self, rows: Rows) -> FloatArray:
         """Return the true states less the means, (n, d); those of angles are wrapped."""
@@ -135,14 +137,13 @@ class Gaussian(Predictions):
             per_row = self.spread.shape == self.x_true.shape
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
             return kernel.nees_from_std(residual, spread if self.form == "std" else np.sqrt(spread))
-        if self.shared is not None:
-            factor = self.shared
-        else:
-            factor = block(self.spread, rows)
-            factor = factor if self.form == "chol" else np.asarray(np.linalg.cholesky(factor), dtype=np.float64)
+        matrices = block(self.spread, rows) if self.shared is None else self.shared
         if self.form == "precision":
-            return kernel.nees_from_precision_factor(residual, factor)
-        return kernel.nees_from_factor(residual, factor)
+            factor = matrices if self.shared is not None else np.linalg.cholesky(matrices)
+            return kernel.nees_from_precision_factor(residual, np.asarray(factor, dtype=np.float64))
+        if self.form == "cov" and self.shared is None:
+            return kernel.nees_from_covariance(residual, matrices)
+        return kernel.nees_from_factor(residual, matrices)
 
     def axis_errors(self, rows: Rows) -> FloatArray:
         with np.errstate(over="ignore"):
@@ -209,8 +210,8 @@ def gaussian(
     x_true: ArrayLike,
     mean: ArrayLike,
     *,
-    std: ArrayLike | None = None,
-    var: ArrayLike | None = None,
+    std: Spread | None = None,
+    var: Spread | None = None,
     cov: ArrayLike | None = None,
     chol: ArrayLike | None = None,
     precision: ArrayLike | None = None,
@@ -291,7 +292,7 @@ def _mirrored(matrices: AnyArray) -> FloatArray:
     return np.asarray(lower + np.swapaxes(np.tril(lower, -1), -1, -2))
 
 
-def _matrices(form: str, value: ArrayLike, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
+def _matrices(form: str, value: Spread, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
     """Return checked matrices of the components that are kept, in the form they came in."""
     if form == "cov":
         return covariance_factor(value, form, shape, kept)

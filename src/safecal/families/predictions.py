@@ -19,7 +19,7 @@ from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Strategy
+from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
 from .family import BLOCK, Family
@@ -252,7 +252,7 @@ class Predictions(Family):
         bins: int | Bins | Literal["auto"] | None = "auto",
         bin_on: BinOn | None = None,
         strategy: Strategy = "uniform",
-        by: ArrayLike | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Tally:

@@ -14,10 +14,10 @@ from ..judge.places import Place
 from ..judge.verdict import Verdict
 from ..slices.results import Slices
 from .course import Course, course_picture
+from .diagrams import has_reliability, reliability_diagram
 from .frame import Finding, Findings, asset, icon
 from .intervals import TemperatureCurve, forest, temperature_picture
 from .markup import Markup, element, ends, grouped, join, percent, sentence, shortened, shown, together, with_code
-from .reliability import has_reliability, reliability_diagram
 
 __all__ = [
     "evaluation_html",

@@ -296,7 +296,7 @@ class Evaluation(Readings):
         matplotlib.figure.Figure
             The figure; the classes of `safecal.plot` hold the numbers that they draw.
         """
-        from ..plot.dashboard import drawn
+        from ..plot import drawn
 
         return drawn(self, part, ax, name)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from .. import documents
 from .._checks.columns import clusters, group_codes, same_labels, weights
 from .._steady import steadied
-from .._types import AnyArray, ArrayLike, IndexArray, Labels
+from .._types import AnyArray, ArrayLike, By, IndexArray, Labels, Spread
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.classifier import classifier
@@ -107,7 +107,7 @@ class Map(Applied):
         pos_label: Any = None,
         labels: Labels | None = None,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit to the outcomes of a classifier, on rows it was not trained on.
@@ -150,13 +150,13 @@ class Map(Applied):
         x_true: ArrayLike,
         mean: ArrayLike,
         *,
-        std: ArrayLike | None = None,
-        var: ArrayLike | None = None,
+        std: Spread | None = None,
+        var: Spread | None = None,
         cov: ArrayLike | None = None,
         chol: ArrayLike | None = None,
         precision: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit to the true states of Gaussian state estimates.
@@ -187,7 +187,7 @@ class Map(Applied):
         predictions: Predictions,
         *,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit to predictions that were checked already.

@@ -13,7 +13,7 @@ import numpy as np
 from .._checks.columns import choice, clusters, group_codes, same_labels, weights, whole_number
 from .._checks.maps import between, refused, yes_or_no
 from .._steady import steady
-from .._types import ArrayLike, FloatArray, IndexArray, Labels
+from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
@@ -57,7 +57,7 @@ def recalibrate(
     safe: bool = True,
     alpha: float = 0.05,
     folds: int = 5,
-    by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    by: By | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     **limits: Unpack[LimitOptions],
@@ -166,7 +166,7 @@ def _made_safe(
     grouping: Grouping | None,
     alpha: float,
     folds: int,
-    by: Any,
+    by: By | None,
     **limits: Unpack[LimitOptions],
 ) -> tuple[Map, Evaluation]:
     """Return the map with its safe temperature, and what both make of rows that the map was not fitted to."""
@@ -208,7 +208,7 @@ def _tried(name: str, rows: Rows, grouping: Grouping | None, fold: IndexArray) -
 
 
 def _chosen(
-    trials: Sequence[_Trial], rows: Rows, by: Any, **limits: Unpack[LimitOptions]
+    trials: Sequence[_Trial], rows: Rows, by: By | None, **limits: Unpack[LimitOptions]
 ) -> tuple[_Trial, list[Candidate], dict[str, Evaluation]]:
     """Return the simplest trial within one standard error of the best, the table of all, and their evaluations."""
     surprisals = {t.name: _surprisal(t.held_out) for t in trials if t.held_out is not None}

@@ -18,9 +18,8 @@ from ..errors import OptionError, RangeError
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
 from ..options import Limits
-from .detector import FORMS
+from .evidence import DETECT, FORMS, Stream, Thresholds
 from .process import shares, shiftable
-from .stream import DETECT, Stream, Thresholds
 from .windows import Windows
 
 __all__ = ["MonitorState"]

@@ -13,11 +13,10 @@ from .._sums.bins import Bins
 from .._sums.table import Table
 from .._versions import version
 from ..families.predictions import family_named
-from ..html.excess import ExcessShares, excess_picture
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
-from ..html.reliability import reliability_diagram
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits

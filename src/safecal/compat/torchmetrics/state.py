@@ -11,6 +11,7 @@ from scipy import special
 from ..._checks.classes import row_tolerance
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
+from ..._optional import require
 from ..._sums.bins import Bins
 from ..._sums.causes import ClassSums
 from ..._sums.cells import Cells
@@ -26,7 +27,6 @@ from ...errors import (
     InputError,
     LabelError,
     MergeError,
-    MissingExtraError,
     MissingValueError,
     NormalisationError,
     OptionError,
@@ -48,9 +48,7 @@ except ImportError:
         """Stands in where torchmetrics is not installed."""
 
         def __init__(self, **kwargs: Any) -> None:
-            raise MissingExtraError(
-                'these metrics need torchmetrics, which is not installed.\n\nHint: pip install "safecal[torchmetrics]"'
-            )
+            require("torchmetrics", "these metrics need torchmetrics", "torchmetrics")
 
 
 class Calibration(Metric):  # type: ignore[misc]
