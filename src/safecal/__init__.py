@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .families.gaussian import gaussian
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
+    from .families.poses import poses
     from .families.predictions import Predictions
     from .inference.bounds import implied_temperature
     from .inference.calibration import calibration_test
@@ -113,6 +114,7 @@ _HOMES = {
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "poses": "families.poses",
     "quantiles": "families.forecasts",
     "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
@@ -179,6 +181,7 @@ __all__ = [
     "nees",
     "nll",
     "particles",
+    "poses",
     "quantiles",
     "recalibrate",
     "rows_needed",

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -190,7 +191,8 @@ def test_no_door_hides_its_options() -> None:
         f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}"
         for path in sorted(SOURCE.rglob("*.py"))
         if not path.relative_to(SOURCE).as_posix().startswith(UNTYPED)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if re.search(r"\*\*\w+: Any", text := path.read_text(encoding="utf-8"))  # few have such a line
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.args.kwarg.annotation is not None
         if ast.unparse(node.args.kwarg.annotation) == "Any" and not node.name.startswith("_")
     ]

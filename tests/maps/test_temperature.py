@@ -379,6 +379,7 @@ def test_repr_shows_the_value() -> None:
     assert text.endswith("from 900 rows in 2 groups")
 
 
+@pytest.mark.proof
 def test_many_rows_in_blocks_give_what_rows_at_once_give() -> None:
     y, odds = binary(150_000)
     rows = tempered(safecal.bernoulli(y, logits=odds))

@@ -167,6 +167,7 @@ def test_recalibrate_rows_that_depend_on_each_other(rows: Path, tmp_path: Path, 
     assert repr(want) in said.out
 
 
+@pytest.mark.proof
 def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal, rng: np.random.Generator) -> None:
     logits = rng.normal(0, 2, (N, 3))
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)

@@ -163,6 +163,8 @@ def test_an_evaluation_holds_no_raw_data() -> None:
         "n_certain",
         "decimals",
         "class_names",
+        "room",
+        "notes",
         "look",
     }
     assert set(Tally.__slots__) == sums | numbers

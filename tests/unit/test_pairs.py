@@ -69,6 +69,7 @@ def test_each_sum_is_that_of_the_rows(weighted: bool) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.proof
 def test_parts_add_up_in_any_order() -> None:
     whole = _tally(slice(None)).pairs
     cuts = [slice(0, 10), slice(10, 300), slice(300, 301), slice(301, N)]
@@ -119,6 +120,7 @@ def test_an_impossible_outcome_counts_in_weights_and_mistakes_alone() -> None:
     assert (first["n"], first["weight"], first["weight2"], first["seen"]) == (2.0, 2.0, 1.0, 1.0)
 
 
+@pytest.mark.proof
 def test_many_blocks_are_gathered_like_one() -> None:
     rng = np.random.default_rng(1)
     cluster, key = rng.integers(0, 300, 5000), rng.integers(0, 50, 5000)

@@ -329,6 +329,7 @@ def test_few_clusters_show_no_range_and_say_how_little_is_known() -> None:
     assert "More clusters would tell." in result.verdict.reason
 
 
+@pytest.mark.proof
 def test_clusters_that_share_a_shock_show_no_range(rng: np.random.Generator) -> None:
     for _ in range(10):
         z, cluster = rng.normal(0, 2, 2400), np.repeat(np.arange(48), 50)

@@ -26,7 +26,7 @@ from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
 from .options import limit_options
 from .outputs import check_outputs, command_line, write_plot
-from .table import Kept, TableFile
+from .table import Kept, TableFile, file_inputs
 from .terminal import say_verdict, searching
 
 __all__ = ["GATE", "run_compare", "run_demo", "run_evaluate", "run_plan"]
@@ -40,7 +40,7 @@ _FIXED = 200_000  # rows up to which a report tries what fixes them: some second
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Say the verdict first, then the numbers, then the tables."""
-    inputs = {"file": options.file, "--baseline": options.baseline}
+    inputs = file_inputs(options.file) | {"--baseline": options.baseline}
     check_outputs(inputs=inputs, report=options.report, plot=options.plot)
     before = None if options.baseline is None else _earlier(options.baseline)
     table = TableFile.opened(options.file, options, options.prob, options.logits)

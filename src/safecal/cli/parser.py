@@ -127,10 +127,14 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EVALUATE
     parser.add_argument(
-        "file", type=place, help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input"
+        "file",
+        type=place,
+        nargs="+",
+        help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
     )
     _columns(parser)
     _forecasts(parser)
+    _questions(parser)
     _rows(parser)
     _features(parser)
     _limits(parser)
@@ -169,8 +173,9 @@ def _plan(parser: argparse.ArgumentParser) -> None:
 
 def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
-    parser.add_argument("file", type=place, help="as for `evaluate`")
+    parser.add_argument("file", type=place, nargs="+", help="as for `evaluate`")
     _columns(parser)
+    _questions(parser)
     _rows(parser)
     _limits(parser)
     parser.add_argument(
@@ -325,6 +330,19 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="format of the file, where its name does not show it")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
+
+
+def _questions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "logs of language models", "For samples_*.jsonl of lm_eval, and logs of Inspect. --by takes `task`, or a field."
+    )
+    group.add_argument(
+        "--normalise",
+        choices=("none", "characters", "bytes", "tokens"),
+        default="none",
+        help="divide the log-likelihood of each choice by its length (default none)",
+    )
+    group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
 
 
 def _features(parser: argparse.ArgumentParser) -> None:

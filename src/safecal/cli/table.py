@@ -10,11 +10,13 @@ from .._checks.message import show
 from ..errors import FileError, FormError, InputError
 from ..families.categorical import Categorical
 from ..inputs.columns import SHELL, Columns, Stated, Unclear, about_columns, find_columns, matching, near_names
+from ..inputs.logs import SampleLogs, log_kind
+from ..inputs.questions import Scale
 from ..inputs.reader import Batch, Reader, Rows, join_batches
 from ..inputs.sources import Source, open_source
 from .terminal import Progress
 
-__all__ = ["Kept", "TableFile", "chosen_columns"]
+__all__ = ["Kept", "TableFile", "chosen_columns", "file_inputs"]
 
 _MOST_VALUES, _MOST_CLASSES = 1_000_000, 100  # of rows that are kept
 
@@ -53,15 +55,18 @@ class TableFile:
     @classmethod
     def opened(
         cls,
-        file: str,
+        file: str | Sequence[str],
         options: argparse.Namespace,
         prob: Sequence[str] | None,
         logits: Sequence[str] | None,
         *,
         outcome: bool = True,
     ) -> "TableFile":
-        """Open a file; ``prob`` and ``logits`` stand for the options of these names."""
-        source = open_source(file, options.format, getattr(options, "sep", None))
+        """Open a file, or several logs; ``prob`` and ``logits`` stand for the options of these names."""
+        files = [file] if isinstance(file, str) else list(file)
+        if len(files) > 1 or (options.format is None and log_kind(files[0]) is not None):
+            return cls(*_logs(files, options, prob or logits))
+        source = open_source(files[0], options.format, getattr(options, "sep", None))
         columns = chosen_columns(
             source,
             options.command,
@@ -160,6 +165,11 @@ def _stated(options: argparse.Namespace, there: Sequence[str]) -> Stated | None:
         raise FormError(f"{str(error).replace('`forecast`', 'a forecast')}\n\nHint: {hint}") from None
 
 
+def file_inputs(files: Sequence[str]) -> dict[str, str | None]:
+    """Return the files that a command reads, by the words that name them in messages."""
+    return {"file" if k == 0 else f"file {k + 1}": file for k, file in enumerate(files)}
+
+
 def chosen_columns(
     source: Source,
     command: str,
@@ -179,7 +189,26 @@ def chosen_columns(
         )
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
-    found = Columns(happened, known.values, known.form, known.spread, levels=known.levels, **more)
+    return _known(source, Columns(happened, known.values, known.form, known.spread, levels=known.levels, **more))
+
+
+def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None) -> tuple[Source, Columns]:
+    """Open logs of language models, which say themselves what happened and what was predicted."""
+    source = SampleLogs(files, Scale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None)))
+    said = {"--y": options.y, "--prob or --logits": values, "--label": options.label, "--pos-label": options.pos_label}
+    told = next((name for name, value in said.items() if value is not None), None)
+    if told is not None or options.clip is not None:
+        raise FormError(f"{source.name} is a log that says what was predicted: leave `{told or '--clip'}` out.")
+    wanted = Columns(
+        None, (), "logits", by=tuple(getattr(options, "by", None) or ()), cluster=options.cluster,
+        features=tuple(getattr(options, "features", None) or ()), sample_weight=options.sample_weight,
+        drop_missing=options.drop_missing,
+    )  # fmt: skip
+    return source, _known(source, source.chosen(wanted))
+
+
+def _known(source: Source, found: Columns) -> Columns:
+    """Require that every column that is meant is there, once."""
     if found.features == ("all",) and "all" not in source.columns:
         used = replace(found, features=()).names
         rest = tuple(name for name in source.columns if name not in used and name not in source.twice)

@@ -187,6 +187,21 @@ class Family(ABC):
         """What the classes are called; empty where they have numbers alone."""
         return ()
 
+    def room(self, weight: FloatArray | None) -> float | None:
+        """Sum the largest entropy that each row can have, where rows have different numbers of outcomes.
+
+        Parameters
+        ----------
+        weight : ndarray of shape (n,) or None
+            Weights of all rows.
+
+        Returns
+        -------
+        float or None
+            None where all rows have the same number of outcomes.
+        """
+        return None
+
     @property
     @abstractmethod
     def n(self) -> int:

@@ -1,5 +1,7 @@
 """Gaussian states: a mean with a standard deviation, or with a covariance matrix."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
@@ -28,7 +30,7 @@ from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
-__all__ = ["gaussian"]
+__all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
 
@@ -59,8 +61,10 @@ class Gaussian(Predictions):
     angles: tuple[int, ...] = ()  # components whose errors are wrapped
     method: str | None = None  # how mean and spread were made, where they are not those that were given
     row_labels: RowLabels | None = None
-    look: Look | None = None
-    others: tuple[Predictions, ...] = ()
+    parts: tuple[tuple[str, tuple[int, ...]], ...] = ()  # components that are looked at by themselves, too, by name
+    part: str | None = None  # the part of other states that these are
+    seen: Look | None = None  # how they are seen, where they stand for something else
+    beside: tuple[Predictions, ...] = ()  # other looks at the same rows
 
     @property
     def n(self) -> int:
@@ -71,6 +75,24 @@ class Gaussian(Predictions):
         return self.x_true
 
     @property
+    def look(self) -> Look | None:
+        if self.seen is not None:
+            return self.seen
+        if self.part is not None:
+            return Look(self.part, f"in {self.part}")
+        return Look("all", "in all axes together") if self.parts else None
+
+    @property
+    def others(self) -> tuple[Predictions, ...]:
+        return (*self.beside, *(self.marginal(kept, name) for name, kept in self.parts))
+
+    def marginal(self, kept: tuple[int, ...], name: str | None = None) -> Gaussian:
+        """Return some components of states with covariance matrices, the others integrated out."""
+        assert self.form == "cov"
+        matrices = np.asarray(self.spread, dtype=np.float64)[..., kept, :][..., kept]
+        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), part=name)
+
+    @property
     def _spread_by_row(self) -> bool:
         if self.form in ("cov", "chol", "precision"):
             return self.spread.ndim == 3
@@ -78,21 +100,21 @@ class Gaussian(Predictions):
 
     def take(self, index: IndexArray) -> Self:
         spread = self.spread[index] if self._spread_by_row else self.spread
-        others = tuple(other.take(index) for other in self.others)
+        beside = tuple(other.take(index) for other in self.beside)
         return replace(
-            self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None, others=others
+            self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None, beside=beside
         )
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        forms = {(part.x_true.shape[1:], part.form, part.angles, part.method, part.look) for part in parts}
+        forms = {(one.x_true.shape[1:], one.form, one.angles, one.method, one.parts, one.seen) for one in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
         x_true, mean, spread = (
             np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
         )
-        others = tuple(some[0].concatenate(some) for some in zip(*(part.others for part in parts), strict=True))
-        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, others=others)
+        beside = tuple(some[0].concatenate(some) for some in zip(*(part.beside for part in parts), strict=True))
+        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, beside=beside)
 
     @property
     def dimension(self) -> int:
@@ -201,7 +223,7 @@ class Gaussian(Predictions):
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"
-        return f"{self.family} predictions: {self.n} rows{method}"
+        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'}{method}"
 
 
 @steady
@@ -284,6 +306,18 @@ def gaussian(
         full = np.asarray(matrices, dtype=np.float64)
         shared = full if form == "chol" else np.asarray(np.linalg.cholesky(full), dtype=np.float64)
     return Gaussian(x, m, form, matrices, shared, wrapped, None, rows)
+
+
+def states(
+    x_true: AnyArray,
+    mean: AnyArray,
+    cov: AnyArray,
+    method: str | None = None,
+    parts: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> Gaussian:
+    """Return states that were checked already, with a covariance each or one for all."""
+    shared = np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if cov.ndim == 2 else None
+    return Gaussian(x_true, mean, "cov", cov, shared, method=method, parts=parts)
 
 
 def _mirrored(matrices: AnyArray) -> FloatArray:

@@ -178,7 +178,8 @@ def _by_moments(
     if near is not None:
         looks = MOMENTS, (Ensemble(near, x.shape[1], len(gap[0]), NEIGHBOURS),)
     how = "moment match of particles"
-    return Gaussian(x, mean, "cov", spread_out(cov, size), None, angles, how, None, *looks)
+    matched = Gaussian(x, mean, "cov", spread_out(cov, size), None, angles, how)
+    return replace(matched, seen=looks[0], beside=looks[1])
 
 
 def _beside(truth: FloatArray, gap: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Exchanged | None:

@@ -74,6 +74,11 @@ class Predictions(Family):
         """Other looks at the same rows, of any family, each with a ``look``; the verdict is that of all of them."""
         return ()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about how these numbers came to be, that stand beside every result."""
+        return ()
+
     def _rows(self, size: int) -> Iterator[slice]:
         for start in range(0, self.n, size):
             yield slice(start, min(start + size, self.n))

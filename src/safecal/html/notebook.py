@@ -46,6 +46,7 @@ def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], t
     images = _pictures(evaluation)
     return _output(
         verdict,
+        *(element("p", "Note: ", with_code(together(note))) for note in evaluation.notes),
         _places(verdict.where) if verdict.where else None,
         None if remedy is None else element("p", "What to do: ", with_code(together(remedy))),
         element("div", *images, class_="images") if images else None,

@@ -74,6 +74,10 @@ class Columns:
         The columns in which slices are looked for.
     levels : tuple of float
         The level of intervals, or those of quantiles.
+    choices : str or None
+        The column of how many choices each row has, where rows have different numbers of them.
+    notes : tuple of str
+        What stands beside every result.
 
     Examples
     --------
@@ -94,6 +98,8 @@ class Columns:
     clip: float | None = None
     drop_missing: bool = False
     features: tuple[str, ...] = ()
+    choices: str | None = None
+    notes: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
 
     @property
@@ -112,8 +118,8 @@ class Columns:
         """The columns of outcomes, predictions and weights, each once."""
         outcome = () if self.y_true is None else (self.y_true,)
         spread = () if self.spread is None else (self.spread[1],)
-        weight = () if self.sample_weight is None else (self.sample_weight,)
-        return tuple(dict.fromkeys((*outcome, *self.values, *spread, *weight)))
+        more = (name for name in (self.sample_weight, self.choices) if name is not None)
+        return tuple(dict.fromkeys((*outcome, *self.values, *spread, *more)))
 
 
 @final
@@ -348,7 +354,7 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
     }  # fmt: skip
     values = " ".join(columns.values[:4])
     named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws"), values)
-    named |= {"lower": columns.values[0], "upper": columns.values[-1]}
+    named |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
     if columns.spread is not None:
         named[columns.spread[0]] = columns.spread[1]
     if surface is SHELL:

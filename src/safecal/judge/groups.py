@@ -124,7 +124,7 @@ def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
 def _law(groups: Table, tally: Tally) -> Callable[[IndexArray], KeyLaw] | None:
     """Return what tells how the surprise of some groups is distributed; None where that is not known."""
     if tally.group_nodes is not None:
-        most = math.nan if tally.n_certain else tally.most_entropy
+        most = math.nan if tally.n_certain or tally.room is not None else tally.most_entropy
         nodes = tally.group_nodes.of(groups.keys)
         return lambda keys: NodeKeys(nodes.take(keys), groups.sums[keys], most)
     return (lambda keys: StateKeys(groups.sums[keys])) if family_named(tally.family).chi_square else None

@@ -179,7 +179,8 @@ class Applied(ABC):
         if isinstance(predictions, Bernoulli):
             return Bernoulli(predictions.happened, z, True, None)
         infinite = bool(np.isneginf(z).any())
-        return Categorical(predictions.happened, z, True, infinite, None, names=predictions.names)
+        names, choices = predictions.names, predictions.choices
+        return Categorical(predictions.happened, z, True, infinite, None, names=names, choices=choices)
 
     def _must_be(self, wanted: str) -> None:
         family = getattr(self, "family_", None)

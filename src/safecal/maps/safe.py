@@ -230,7 +230,8 @@ def cross_fitted(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexAr
     if isinstance(p, Bernoulli):
         return Bernoulli(p.happened, found, True, None)
     logits = two_columns(found) if found.ndim == 1 else found
-    return Categorical(p.happened, logits, True, bool(np.isneginf(logits).any()), None, names=p.names)
+    infinite = bool(np.isneginf(logits).any())
+    return Categorical(p.happened, logits, True, infinite, None, names=p.names, choices=p.choices)
 
 
 def _states(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, numbers: list[int]) -> Predictions:

@@ -145,10 +145,11 @@ def verdict_section(findings: Findings) -> Markup:
     what = [element("p", together(said)) for said in words.meaning(evaluation, verdict)]
     reading = element("p", sentence(evaluation.reading), class_="reading") if evaluation.reading else None
     reason = element("p", with_code(sentence(verdict.reason)), class_="reason")
+    notes = [element("p", "Note: ", with_code(together(note)), class_="note") for note in evaluation.notes]
     second = element(
         "div",
         element("div", element("h3", "What it means"), *what, reading),
-        element("div", element("h3", "Why"), reason),
+        element("div", element("h3", "Why"), reason, *notes),
         class_="columns",
     )
     return element("section", banner, first, second, aria_labelledby="verdict", class_="verdict")
