@@ -8,7 +8,6 @@ from typing import Any, TypedDict, Unpack, final
 
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
-from ..families.categorical import Categorical
 from ..inputs.columns import SHELL, Columns, Stated, Unclear, about_columns, find_columns, matching, near_names
 from ..inputs.logs import SampleLogs, log_kind
 from ..inputs.questions import Scale
@@ -135,7 +134,7 @@ class Kept:
         self._parts, self._few, n = [], True, 0
         for batch in self.batches():
             n += batch.predictions.n
-            classes = batch.predictions.classes if isinstance(batch.predictions, Categorical) else 1
+            classes = batch.predictions.classes or 1
             few = n <= self.most and n * classes <= _MOST_VALUES and classes <= _MOST_CLASSES
             self._few = self._few and few
             if self._few:

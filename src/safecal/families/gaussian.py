@@ -25,7 +25,7 @@ from .._steady import steady
 from .._sums.clusters import NEAR, Near
 from .._sums.looks import Look
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Spread
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, Spread
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
@@ -51,6 +51,7 @@ class Gaussian(Predictions):
         tempered="call `apply_states`.",
     )
     chi_square: ClassVar[bool] = True
+    mapped: ClassVar[Mapped] = "states"
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     x_true: AnyArray

@@ -34,6 +34,7 @@ from ...errors import (
     SafecalError,
     ShapeError,
 )
+from ...families.predictions import family_named
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
 from .sums import FORMS, Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns
@@ -219,8 +220,9 @@ class Calibration(Metric):  # type: ignore[misc]
             rule = "must have seen only rows that have an answer"
             hint = "with `validate_args=True` the batch that has another is refused, and its row named."
             raise fail(MissingValueError, "metric", rule, got="NaN", hint=hint)
-        name = "probability" if self.family == "bernoulli" else "confidence"
-        return Table(name, bin_keys(self.bins), summary_columns(sums), self.bins, self.family != "bernoulli")
+        family = family_named(self.family)
+        name, top_label = family.bin_choices[0], not family.has_odds
+        return Table(name, bin_keys(self.bins), summary_columns(sums), self.bins, top_label)
 
     def summary(self) -> Summary:
         """Return the sums over all rows, of all processes; call it in each of them.
