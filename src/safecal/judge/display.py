@@ -282,19 +282,15 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
 
 def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
     """Return what each look at the rows says by itself, where there is more than one."""
-    if len(looks) < 2:
-        return []
-    rows = []
+    rows: list[Metric] = []
     if len(looks) > _MANY_LOOKS:  # of many, those that can only condemn, and do not, say little
         looks = [one for one in looks if one.decision == "UNSAFE" or (one.look is not None and one.look.acquits)]
-    for one in looks:
+    for one in looks if len(looks) > 1 else ():
         look, ecd = one.look, one.ecd
         assert look is not None
         may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
-        between = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
-        rows.append(
-            (look.name, number(ecd.value, signed=True), f"nat, ECD {look.seen}, {between}: {one.decision}{may}")
-        )
+        ends = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
+        rows.append((look.name, number(ecd.value, signed=True), f"nat, {ends}: by itself {one.decision}{may}"))
     return rows
 
 
