@@ -151,7 +151,7 @@ def _shown(excess: Array, masks: list[Array]) -> list[Array]:
 
 def _same_rows(columns: dict[str, Array], scored: safecal.Scored, n: int) -> list[Array]:
     least = math.ceil(0.02 * n)
-    codes = [coded(read_feature(x, name, n, "y_true"), slice(None), least) for name, x in columns.items()]
+    codes = [coded(read_feature(x, name, n, "y_true"), least) for name, x in columns.items()]
     best = Search(codes, np.arange(n), scored.excess, scored.varentropy, least).best(2, lambda: None)
     return _shown(scored.excess, [np.logical_and.reduce([_rows(columns, c) for c in found]) for found in best])
 

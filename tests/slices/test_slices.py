@@ -10,7 +10,7 @@ import pytest
 import safecal
 from safecal.errors import DocumentError, FormError, OptionError, RangeError, ShapeError
 from safecal.judge.places import below_limit
-from safecal.slices import front_door
+from safecal.slices import draw, seeking
 from safecal.slices.estimation import membership, shares_of_error
 from safecal.slices.reach import Reach
 
@@ -28,6 +28,11 @@ def _drawn(rng: np.random.Generator, times: float = 4.0, n: int = N) -> tuple[An
     inside = (columns["age"] >= 60) & (np.array(columns["site"]) == "c")
     happened = rng.random(n) < 1 / (1 + np.exp(-z / np.where(inside, times, 1.0)))
     return safecal.bernoulli(happened, logits=z), columns, inside
+
+
+def _second(seed: int) -> Any:
+    """Return which rows are in the second half."""
+    return draw.Halves(int(np.random.default_rng(seed).integers(0, 1 << 63))).of_rows(np.arange(N), None, "y_true")
 
 
 @pytest.fixture
@@ -56,8 +61,8 @@ def test_a_planted_slice_is_found_and_said(rng: np.random.Generator) -> None:
 def test_the_numbers_of_a_slice_are_those_of_the_half_on_which_it_was_not_found(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     frame = pytest.importorskip("pandas").DataFrame(columns)
-    found = safecal.find_slices(predictions, columns, rng=3)
-    second = front_door._halves(N, None, np.random.default_rng(3))
+    found = safecal.find_slices(predictions, columns, rng=7)
+    second = _second(7)
     excess, predicted = predictions.score().excess, predictions.score().predicted
     for place, s in enumerate(found.candidates):
         rows = eval(s.pandas, {"frame": frame}).to_numpy()
@@ -70,11 +75,11 @@ def test_the_numbers_of_a_slice_are_those_of_the_half_on_which_it_was_not_found(
 
 def test_rows_of_the_other_half_have_no_part_in_the_search(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
-    before = safecal.find_slices(predictions, columns, rng=3)
-    second = front_door._halves(N, None, np.random.default_rng(3))
+    before = safecal.find_slices(predictions, columns, rng=7)
+    second = _second(7)
     y = predictions.happened.copy()
     y[second] = rng.random(int(second.sum())) < 0.5
-    after = safecal.find_slices(safecal.bernoulli(y, logits=predictions.values), columns, rng=3)
+    after = safecal.find_slices(safecal.bernoulli(y, logits=predictions.values), columns, rng=7)
     assert [s.conditions for s in after.candidates[:3]] == [s.conditions for s in before.candidates[:3]]
     assert [s.conditions for s in after.candidates[3:]] != [s.conditions for s in before.candidates[3:]]
     assert [s.ecd for s in after.candidates[:3]] != [s.ecd for s in before.candidates[:3]]
@@ -127,7 +132,7 @@ def test_a_global_temperature_is_not_taken_for_a_slice(rng: np.random.Generator)
 def test_clusters_stay_in_one_half_and_widen_the_intervals(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     clusters = np.arange(N) // 5
-    second = front_door._halves(N, clusters, np.random.default_rng(0))
+    second = draw.Halves(3, range(N // 5), np.full(N // 5, 5)).of_rows(np.arange(N), clusters, "y_true")
     assert (second.reshape(-1, 5) == second.reshape(-1, 5)[:, :1]).all()
     assert second.mean() == pytest.approx(0.5, abs=0.01)
     found = safecal.find_slices(predictions, columns, cluster=clusters)
@@ -179,13 +184,9 @@ def test_an_impossible_outcome_makes_its_slice_infinite(rng: np.random.Generator
 def test_same_rows_are_told_by_the_simplest_description(found: safecal.Slices) -> None:
     assert len({s.conditions for s in found}) == len(found)
     s = found.candidates[0]
-    mask = np.arange(100) < 50
-    other = np.arange(100) < 49
-    longer = safecal.Slice(
-        (*s.conditions, safecal.Condition("x", "<", 3, "number")), 49, s.share, s.estimated_on, s.ecd, s.firm,
-        s.temperature, s.predicted, s.observed, s.dimensions,
-    )  # fmt: skip
-    assert front_door._merged([longer, s], [(other, True), (mask, True)], "over") == (s,)
+    longer = replace(s, conditions=(*s.conditions, safecal.Condition("x", "<", 3, "number")))
+    assert seeking._merged([longer, s], [0, 1], lambda a, b: 0.98, over=True) == [1]
+    assert seeking._merged([longer, s], [0, 1], lambda a, b: 0.4, over=True) == [1, 0]
 
 
 def test_documents_are_read_back_and_checked(found: safecal.Slices) -> None:
@@ -244,7 +245,7 @@ def test_a_search_tells_how_far_it_is_and_ctrl_c_leaves_what_was_found(rng: np.r
 def test_beyond_a_million_rows_some_are_drawn_and_all_are_estimated(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front_door, "DRAWN", 3000)
+    monkeypatch.setattr(draw, "DRAWN", 3000)
     predictions, columns, _ = _drawn(rng)
     found = safecal.find_slices(predictions, columns)
     assert found.searched == 3000
@@ -281,7 +282,7 @@ def test_what_may_go_wrong_is_shared_out_once() -> None:
     assert shares_of_error(3, 0) == [0.25, 0.125, 0.125]
     masks = [np.array([True, True, False, False]), np.array([True, False, True, False])]
     second = np.array([False, True, True, False])
-    assert membership(masks, second, 1).tolist() == [9, 1, 0, 8]
+    assert membership(masks, second).tolist() == [3, 65, 66, 0]
 
 
 def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Generator) -> None:

@@ -19,7 +19,7 @@ __all__ = ["Slice", "Slices"]
 
 _WORD = {"over": "over-confident", "under": "under-confident"}
 _WIDTH, _NARROW = 79, 20  # characters of a table, and of its first column at least
-_NUMBERS = ("share", "firm", "predicted", "observed", "dimensions")
+_NUMBERS = ("share", "firm", "predicted", "observed", "dimensions", "elsewhere")
 
 
 @final
@@ -47,6 +47,10 @@ class Slice:
         What the model says there on average, and how often that happens; NaN for states and densities.
     dimensions : float
         Two nats of varentropy each, at least one: what limits in nats a dimension are multiplied by.
+    elsewhere : float
+        ECD of the other rows of that half.
+    beyond : Interval
+        ECD of the slice, less that of the other rows.
 
     Examples
     --------
@@ -70,6 +74,8 @@ class Slice:
     predicted: float
     observed: float
     dimensions: float
+    elsewhere: float
+    beyond: Interval
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:  # one NaN, so that equal slices are equal
@@ -101,6 +107,13 @@ class Slice:
         """What the slice adds to the ECD of all rows, in nats."""
         return self.share * self.ecd.value
 
+    @property
+    def compared(self) -> str:
+        """``"more than elsewhere"`` or ``"less than elsewhere"`` where that is shown, else ``"as elsewhere"``."""
+        if self.beyond.low > 0.0:
+            return "more than elsewhere"
+        return "less than elsewhere" if self.beyond.high < 0.0 else "as elsewhere"
+
     def __str__(self) -> str:
         return (
             f"{self.condition}: {self.n} rows ({100.0 * self.share:.2g} %), ECD {self.ecd.value:.3g} nat, "
@@ -111,7 +124,7 @@ class Slice:
         """Return a JSON document."""
         content: dict[str, Any] = {"n": self.n, "estimated_on": self.estimated_on}
         content |= {name: documents.number(getattr(self, name)) for name in _NUMBERS}
-        content |= {"ecd": self.ecd.to_dict(), "temperature": self.temperature.to_dict()}
+        content |= {name: getattr(self, name).to_dict() for name in ("ecd", "temperature", "beyond")}
         content["conditions"] = [condition.to_dict() for condition in self.conditions]
         return documents.document("slice", content | {"condition": self.condition, "sql": self.sql})
 
@@ -135,10 +148,11 @@ _SLICE: dict[str, Any] = {
     "n": documents.count(1),
     "estimated_on": documents.count(1),
     **dict.fromkeys(("share", "predicted", "observed"), _share),
-    "firm": documents.numbers,
+    **dict.fromkeys(("firm", "elsewhere"), documents.numbers),
     "dimensions": documents.between(1.0, infinite=True),
     "ecd": Interval.from_dict,
     "temperature": Interval.from_dict,
+    "beyond": Interval.from_dict,
     "condition": documents.text,
     "sql": documents.text,
 }
