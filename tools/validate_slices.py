@@ -207,14 +207,14 @@ def null_tables() -> list[str]:
         "|---|--:|--:|---|--:|--:|--:|--:|--:|",
     ]
     cases = [("N(0, 2)", n, count, kind, 0, many) for n, count, kind, many in (
-        (1000, 5, False, 300), (1000, 20, False, 300), (1000, 20, True, 300), (1000, 100, False, 100),
-        (1000, 100, True, 100), (10_000, 5, False, 200), (10_000, 20, False, 200), (10_000, 20, True, 200),
-        (10_000, 100, True, 80), (100_000, 20, False, 40), (100_000, 100, True, 8),
+        (1000, 5, False, 300), (1000, 20, False, 200), (1000, 20, True, 200), (1000, 100, False, 60),
+        (1000, 100, True, 60), (10_000, 5, False, 100), (10_000, 20, False, 160), (10_000, 20, True, 100),
+        (10_000, 100, True, 40), (100_000, 20, False, 24), (100_000, 100, True, 4),
     )]  # fmt: skip
     cases += [("N(4, 1)", n, count, kind, 0, many) for n, count, kind, many in (
-        (1000, 5, False, 200), (1000, 20, False, 200), (1000, 20, True, 200), (10_000, 20, False, 200),
+        (1000, 5, False, 120), (1000, 20, False, 120), (1000, 20, True, 120), (10_000, 20, False, 120),
     )]  # fmt: skip
-    cases += [(name, n, 20, False, per, 200) for name, n, per in (
+    cases += [(name, n, 20, False, per, 120) for name, n, per in (
         ("N(0, 2)", 2000, 10), ("N(0, 2)", 10_000, 50), ("N(4, 1)", 10_000, 10),
     )]  # fmt: skip
     for name, n, count, correlated, per, many in cases:
@@ -228,7 +228,7 @@ def null_tables() -> list[str]:
 
 
 def power_tables() -> list[str]:
-    sizes = ((2000, 60), (4000, 40), (10_000, 24))
+    sizes = ((2000, 40), (4000, 30), (10_000, 16))
     lines = [
         "## What is there",
         "",
@@ -256,7 +256,7 @@ def power_tables() -> list[str]:
 
 
 def peer_table() -> list[str]:
-    many = 60
+    many = 40
     lines = [
         "## Beside searches that do not split the rows",
         "",
@@ -283,8 +283,8 @@ def main() -> int:
         [
             "# How often `find_slices` is right", "",
             "Made by `tools/validate_slices.py`; `make validate` makes it anew. Rates are in percent. Their standard "
-            "error: of a rate of 4 %, 1.1 with 300 samples, 1.4 with 200 and 2.0 with 100; of 50 %, 6.5 with 60 "
-            "samples and 10 with 24.",
+            "error: of a rate of 4 %, 1.1 with 300 samples, 1.8 with 120 and 2.5 with 60; of 50 %, 8 with 40 samples "
+            "and 12 with 16.",
         ],
         null_tables(), power_tables(), peer_table(),
     ]  # fmt: skip

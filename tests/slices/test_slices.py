@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import safecal
+from safecal._sums.summary import as_sums
 from safecal.errors import DocumentError, FormError, OptionError, RangeError, ShapeError
-from safecal.judge.places import below_limit
+from safecal.inference.sum_bounds import Keys
+from safecal.judge.places import below_limit, slice_places
+from safecal.options import Limits
 from safecal.slices import draw, seeking
 from safecal.slices.estimation import membership, shares_of_error
 from safecal.slices.reach import Reach
@@ -209,6 +212,7 @@ def test_slices_are_frames_and_arrow_streams_and_pages(found: safecal.Slices) ->
     assert found.to_frame("polars").equals(pl.DataFrame(pa.table(found)))
     page = found._repr_html_()
     assert "<svg" in page
+    assert ">elsewhere</th>" in page
     assert found[0].condition.replace(">=", "&gt;=") in page
     display = found.plot()
     assert repr(display).startswith("SlicesDisplay: ")
@@ -300,6 +304,9 @@ def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Gene
     assert found.verdict.diagnosis.cause == "only a slice"
     assert found.slices is not None
     assert found.slices.sentence in repr(found)
+    page = found._repr_html_()
+    assert ">For whom</figcaption>" in page
+    assert "intervals hold together at 95" in page
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert safecal.Evaluation.from_dict(document) == found
     assert found.judge(local_threshold=2.0).decision == plain.verdict.decision
@@ -310,6 +317,80 @@ def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Gene
     assert not average.where
     with pytest.raises(DocumentError, match="as many rows in its `slices`"):
         safecal.Evaluation.from_dict(document | {"slices": document["slices"] | {"n": 20_001}})
+
+
+def test_a_lower_level_does_not_make_safe_what_was_never_looked_at_closely(rng: np.random.Generator) -> None:
+    """Bounds at 99.9999 % show nothing of a slice that those at 95 % show to be beyond the limit."""
+    predictions, columns, _ = _drawn(rng, 5.0, 10_000)
+    firm = predictions.evaluate(features=columns, level=0.9999999999)
+    assert predictions.evaluate(features=columns).verdict.decision == "UNSAFE"
+    assert firm.slices is not None
+    assert not [s for s in firm.slices if s.firm > 0.2]
+    again = firm.judge(level=0.95)
+    assert again.decision == "UNDETERMINED"
+    assert again.where[0].type == "slice"
+    assert not again.where[0].shown
+
+
+def test_a_candidate_that_is_not_listed_is_judged(found: safecal.Slices) -> None:
+    """Of two with about the same rows the simpler one is listed; the other may be the one beyond the limit."""
+    worst = max(found.candidates, key=lambda s: s.firm)
+    assert worst.firm > 0.1
+    limits = Limits(local_threshold=0.1)
+    mild = replace(worst, ecd=replace(worst.ecd, value=0.05, low=0.01, high=0.09), firm=0.005)
+    listed = replace(found, found=(mild,), candidates=(mild, worst))
+    assert [(place.name, place.shown) for place in slice_places(listed, limits)] == [(worst.condition, True)]
+    both = replace(found, found=(worst,), candidates=(mild, worst))
+    assert [place.name for place in slice_places(both, limits)] == [worst.condition]
+    assert not slice_places(replace(both, direction="under"), limits)
+
+
+def test_a_search_that_was_stopped_is_not_safe(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 1.0)
+
+    def stop(done: float) -> None:
+        raise KeyboardInterrupt
+
+    found = predictions.evaluate(features=columns, progress=stop)
+    assert found.verdict.on_average == "SAFE"
+    assert found.verdict.decision == "UNDETERMINED"
+    assert "the search for slices was stopped before its end" in found.verdict.reason
+
+
+def test_slices_of_a_model_that_is_wrong_everywhere_are_not_shown_to_be_worse(rng: np.random.Generator) -> None:
+    z, columns = rng.normal(0, 2, 6000), {"site": rng.choice(list("abcd"), 6000), "x": rng.normal(size=6000)}
+    predictions = safecal.bernoulli(rng.random(6000) < 1 / (1 + np.exp(-z / 2.5)), logits=z)
+    found = safecal.find_slices(predictions, columns)
+    assert len(found)
+    assert {s.compared for s in found} == {"alike"}
+    assert "shown to be worse than the other rows." in found.sentence
+    assert f"not shown to be worse than the other rows, whose ECD is {found[0].elsewhere:+.3f}" in repr(found)
+    worse = np.where(columns["site"] == "c", 8.0, 1.6)
+    found = safecal.find_slices(
+        safecal.bernoulli(rng.random(6000) < 1 / (1 + np.exp(-z / worse)), logits=z), columns
+    )  # fmt: skip
+    assert found[0].condition == "site is c"
+    assert found[0].compared == "above"
+    assert found[0].beyond.low > 0.0
+    assert "shown to be worse" not in found.sentence
+    below = replace(found[0], beyond=replace(found[0].beyond, value=-0.2, low=-0.3, high=-0.1))
+    assert "no worse than the other rows" in repr(replace(found, found=(below,)))
+
+
+def test_a_slice_of_two_percent_at_the_end_of_a_number_is_found(rng: np.random.Generator) -> None:
+    n = 20_000
+    z, x = rng.normal(0, 2, n), rng.normal(size=n)
+    wrong = np.where(x >= np.quantile(x, 0.98), 5.0, 1.0)
+    found = safecal.find_slices(safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / wrong)), logits=z), {"x": x})
+    assert found[0].conditions[0].operator == ">="
+    assert found[0].share < 0.03
+
+
+def test_few_rows_are_bounded_by_their_skewness_and_by_the_spread_of_the_model(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, 100)
+    tally = safecal.bernoulli(rng.random(100) < 1 / (1 + np.exp(-z / 2.5)), logits=z).tally()
+    keys = Keys.of(as_sums([tally.summary]))
+    assert keys.bounds((0.01, -1), cautious=0)[0][0] > keys.bounds((0.01, -1))[0][0]
 
 
 def test_slices_below_the_limit_are_named_beside_safe(rng: np.random.Generator) -> None:

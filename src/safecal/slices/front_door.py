@@ -13,7 +13,7 @@ from .._steady import steady
 from .._sums.clusters import Clusters
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike
-from ..errors import FormError, ShapeError
+from ..errors import EngineError, FormError, ShapeError
 from ..families.predictions import Predictions
 from ..inference.calibration import generator
 from . import draw
@@ -200,11 +200,20 @@ class SliceStream:
         second = self._halves.of_rows(drawn.rows, drawn.cluster, drawn.predictions.outcome)
         features = {name: self._kinds[name].read(values) for name, values in drawn.features.items()}
         self._found = Candidates(self._wanted, drawn.predictions, drawn.weight, second, features)
+        self._drawn, self._excess = drawn.rows, drawn.predictions.score().excess
 
     def numbers(self, predictions: Predictions, cluster: AnyArray | None, features: Mapping[str, AnyArray]) -> AnyArray:
         """Number some rows by their half and their slices; all must come again, in the same order."""
         rows = np.arange(self._row, self._row + predictions.n)
         self._row += predictions.n
+        first, last = np.searchsorted(self._drawn, [rows[0], rows[-1] + 1])
+        again = predictions.take(self._drawn[first:last] - rows[0]).score().excess
+        if not np.array_equal(again, self._excess[first:last], equal_nan=True):
+            raise EngineError(
+                "the rows came in another order when they were read again, so that slices cannot be estimated on rows "
+                "other than those they were found on.\n\nHint: sort them by a column that tells them apart, or write "
+                "them to a file first."
+            )
         second = self._halves.of_rows(rows, cluster, predictions.outcome)
         known = {name: self._kinds[name].column(features[name]) for name in self._found.features}
         return self._found.numbers(known, second)

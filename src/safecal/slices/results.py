@@ -18,6 +18,7 @@ from .reach import Reach
 __all__ = ["Slice", "Slices"]
 
 _WORD = {"over": "over-confident", "under": "under-confident"}
+_WORSE = {"over": "above", "under": "below"}
 _WIDTH, _NARROW = 79, 20  # characters of a table, and of its first column at least
 _NUMBERS = ("share", "firm", "predicted", "observed", "dimensions", "elsewhere")
 
@@ -109,10 +110,8 @@ class Slice:
 
     @property
     def compared(self) -> str:
-        """``"more than elsewhere"`` or ``"less than elsewhere"`` where that is shown, else ``"as elsewhere"``."""
-        if self.beyond.low > 0.0:
-            return "more than elsewhere"
-        return "less than elsewhere" if self.beyond.high < 0.0 else "as elsewhere"
+        """Say where its ECD is beside that of the other rows: ``"above"`` or ``"below"``, ``"alike"`` if not shown."""
+        return "above" if self.beyond.low > 0.0 else "below" if self.beyond.high < 0.0 else "alike"
 
     def __str__(self) -> str:
         return (
@@ -239,7 +238,10 @@ class Slices:
         searched = "" if self.searched == self.n else f", {self.searched} of them drawn for the search"
         if self.found:
             count = f"{len(self)} {word} slice{'' if len(self) == 1 else 's'} found"
-            return f"{count} (intervals hold together at {100.0 * self.level:g} %; {self.n} rows{searched})."
+            which = "It is not" if len(self) == 1 else "None of them is"
+            alike = all(s.compared != _WORSE[self.direction] for s in self)
+            differs = f" {which} shown to be worse than the other rows." if alike else ""
+            return f"{count} (intervals hold together at {100.0 * self.level:g} %; {self.n} rows{searched}).{differs}"
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         start = f"no {word} slice found among the conditions on {count} ({self.n} rows{searched})"
         if self.reach is not None:
@@ -253,7 +255,7 @@ class Slices:
         if self.interrupted:
             lines.append("The search was stopped before its end.")
         if self.found:
-            lines += ["", *_table(self)]
+            lines += ["", *_table(self), *map(_beside, (s for s in self if s.compared != _WORSE[self.direction]))]
         lines += [f"left out: {name} ({why})" for name, why in self.left_out]
         return "\n".join(lines)
 
@@ -279,6 +281,8 @@ class Slices:
             **{f"ecd{end}": [getattr(s.ecd, name) for s in self] for end, name in _ENDS},
             **{f"temperature{end}": [getattr(s.temperature, name) for s in self] for end, name in _ENDS},
             **{name: [getattr(s, name) for s in self] for name in ("predicted", "observed", "contribution")},
+            "ecd_elsewhere": [s.elsewhere for s in self],
+            **{f"beyond{end}": [getattr(s.beyond, name) for s in self] for end, name in _ENDS},
         }
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -368,6 +372,12 @@ _SLICES: dict[str, Any] = {
     "on": documents.choice("probability", "confidence", "spread"),
     "clustered": documents.flag,
 }
+
+
+def _beside(s: Slice) -> str:
+    """Say of a slice that is no worse than the other rows, or not shown to be, what they are like."""
+    said = "no worse" if s.compared != "alike" else "not shown to be worse"
+    return f"{s.condition}: {said} than the other rows, whose ECD is {s.elsewhere:+.3f}"
 
 
 def _table(slices: Slices) -> list[str]:
