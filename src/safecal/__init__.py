@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .families.gaussian import gaussian
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
+    from .families.poses import poses
     from .families.predictions import Predictions
     from .inference.bounds import implied_temperature
     from .inference.calibration import calibration_test
@@ -109,6 +110,7 @@ _HOMES = {
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "poses": "families.poses",
     "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
     "show_versions": "_versions",
@@ -172,6 +174,7 @@ __all__ = [
     "nees",
     "nll",
     "particles",
+    "poses",
     "recalibrate",
     "rows_needed",
     "show_versions",

@@ -43,6 +43,7 @@ def excess(p: np.ndarray, y: int) -> float:
     return float(safecal.categorical([y], p[None, :]).score().excess[0])
 
 
+@pytest.mark.proof
 @given(st.integers(2, 12), st.floats(-1.0, 1.0), st.integers(0, 2**32 - 1), st.floats(0.0, 30.0))
 @settings(derandomize=True, deadline=None, max_examples=300)
 def test_the_excess_of_a_row_moves_by_a_known_amount(classes: int, share: float, seed: int, spread: float) -> None:

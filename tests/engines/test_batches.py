@@ -94,6 +94,7 @@ def test_parts_are_added_in_their_order_and_copied_seldom(size: int) -> None:
     assert in_pairs([], add) is None
 
 
+@pytest.mark.proof
 def test_weights_groups_and_clusters_beyond() -> None:
     columns = {"by": SITE, "weight": WEIGHT, "cluster": DAY}
     found = evaluate_batches(lambda: cut(700, **columns), max_rows=1000)

@@ -17,6 +17,7 @@ SHARP = np.stack([1.0 - (a := np.linspace(0.01, 0.02, 70)), 0.7 * a, 0.3 * a], a
 SIDES = ("overconfident", "underconfident", "two-sided")
 
 
+@pytest.mark.proof
 def test_two_sided_is_twice_the_smaller_side_and_at_most_one() -> None:
     for method in ("saddlepoint", "pearson3", "normal", "montecarlo"):
         over, under, both = (

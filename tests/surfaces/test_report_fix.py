@@ -115,6 +115,7 @@ def test_a_map_that_was_refused_says_why() -> None:
     assert "not fitted: Isotonic needs at least 50 rows; got 40" in text(section(page))
 
 
+@pytest.mark.proof
 def test_groups_have_a_map_each() -> None:
     by = np.arange(2000) % 3
     evaluation, fix = library.evaluate(*rows(), by=by), library.recalibrate(*rows(), by=by)

@@ -118,7 +118,7 @@ def test_steps_may_be_times_and_runs_names() -> None:
     assert found.runs.keys[0] == "run 0"
 
 
-@pytest.mark.parametrize("kind", ["mixture", "particles", "neighbours"])
+@pytest.mark.parametrize("kind", ["mixture", "particles", pytest.param("neighbours", marks=pytest.mark.proof)])
 def test_other_shapes_have_bands_too(kind: str) -> None:
     rng = np.random.default_rng(3)
     n = RUNS * STEPS

@@ -40,17 +40,16 @@ __all__ = [
 
 def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
     """Return the one form that was given, and its name."""
-    if (y_prob is None) == (logits is None):
-        given = "neither" if y_prob is None else "both"
+    value, name = (y_prob, "y_prob") if logits is None else (logits, "logits")
+    if value is None or (y_prob is not None and logits is not None):
         raise fail(
             FormError,
             "y_prob",
             "or `logits` must be given, exactly one of them",
-            got=given,
+            got="neither" if value is None else "both",
             hint=phrase("a form"),
         )
-    name = "y_prob" if logits is None else "logits"
-    array = as_numbers(y_prob if logits is None else logits, name)
+    array = as_numbers(value, name)
     not_empty(array, name)
     return array, name
 

@@ -15,6 +15,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .spectrum import CELLS, NODES
 
 __all__ = [
+    "MOST_DIMENSIONS",
     "MOST_KEYS",
     "Runs",
     "Sums",
@@ -26,11 +27,15 @@ __all__ = [
     "floats",
     "instructions",
     "key_sums",
+    "logistic_sums",
     "runs",
+    "sound",
+    "state_scores",
     "uniform_index",
 ]
 
 MOST_KEYS = 256
+MOST_DIMENSIONS = 8
 _COLUMNS = (
     "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy", "sum_third_cumulant_weight3",
     "sum_entropy", "sum_confidence", "sum_correct", "sum_brier", "sum_predicted", "sum_observed",
@@ -150,6 +155,52 @@ def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | Non
     numbers = _laid_out(index, np.int64)
     done = _module.sum_by_key(len(numbers), keys, _laid_out(column, np.float64), numbers, sums)
     return sums if done else None
+
+
+def logistic_sums(
+    shift: float, slope: float, z: FloatArray, away: FloatArray, mass: FloatArray
+) -> tuple[float, float, float, float, float, float]:
+    """Sum rows of a logistic regression on ``z``: what they lose of likelihood, its two derivatives, three second ones.
+
+    ``away`` is -1 where it happened and 1 where it did not; ``mass`` is how much a row counts.
+    """
+    if _module is not None:
+        found: tuple[float, float, float, float, float, float]
+        found = _module.logistic_sums(len(z), shift, slope, z, away, mass)
+        return found
+    x = away * (shift + slope * z)  # log-odds of what did not happen
+    t = np.exp(-np.abs(x))
+    share = 1.0 / (1.0 + t)
+    score = mass * away * np.where(x > 0.0, share, t * share)
+    spread = mass * t * share * share
+    lost = float(mass @ (np.maximum(x, 0.0) + np.log1p(t)))
+    sz = spread * z
+    return lost, float(score.sum()), float(score @ z), float(spread.sum()), float(sz.sum()), float(sz @ z)
+
+
+def sound(matrices: FloatArray, asymmetry: float, share: float) -> bool:
+    """Tell whether (n, d, d) matrices are sound beyond doubt; False where the kernel is not there, or d is large.
+
+    They are finite, symmetric up to a share of their standard deviations, and more than a share of each variance is
+    left when the components before it are known.
+    """
+    n, d, _ = matrices.shape
+    if _module is None or d > MOST_DIMENSIONS:
+        return False
+    return bool(_module.sound(n, d, asymmetry, share, _laid_out(matrices, np.float64)))
+
+
+def state_scores(residual: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return NEES and log det C of (n, d) residuals with a covariance each, (n, d, d).
+
+    Lower triangles are used. None where the kernel is not there, d is large, or a matrix is not positive definite.
+    """
+    n, d = residual.shape
+    if _module is None or d > MOST_DIMENSIONS:
+        return None
+    nees, logdet = np.empty(n), np.empty(n)
+    errors, matrices = _laid_out(residual, np.float64), _laid_out(matrices, np.float64)
+    return (nees, logdet) if _module.state_scores(n, d, errors, matrices, nees, logdet) else None
 
 
 class Runs(NamedTuple):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import FloatArray, IndexArray
+from .compiled import state_scores
 
 __all__ = [
     "Components",
@@ -19,6 +20,7 @@ __all__ = [
     "marginal_factor",
     "marginal_precision",
     "membership",
+    "nees_from_covariance",
     "nees_from_factor",
     "nees_from_precision_factor",
     "nees_from_std",
@@ -32,6 +34,14 @@ def nees_from_std(residual: FloatArray, std: FloatArray) -> tuple[FloatArray, Fl
     """Return NEES and log det C of (n, d) residuals with independent components."""
     white = residual / std
     return np.vecdot(white, white), 2.0 * np.log(np.broadcast_to(std, residual.shape)).sum(axis=1)
+
+
+def nees_from_covariance(residual: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return NEES and log det C of (n, d) residuals with a positive definite covariance each, (n, d, d)."""
+    found = state_scores(residual, cov)
+    if found is not None:
+        return found
+    return nees_from_factor(residual, np.asarray(np.linalg.cholesky(cov), dtype=np.float64))
 
 
 def nees_from_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:

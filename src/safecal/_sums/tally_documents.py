@@ -60,6 +60,8 @@ def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "class_sums", f"must not have more than the weight {s.weight:.6g} of all rows"
     if tally.axes is not None and len(tally.axes.sums) != tally.dimension:
         yield "axes", f"must have {tally.dimension} axes, as many as `dimension` says"
+    if tally.room is not None and not tally.room <= s.weight * tally.most_entropy * (1.0 + 1e-9):
+        yield "room", "must not exceed `most_entropy` for each row"
     wrong = unfitting_looks(tally.look, tally.others, {name: getattr(tally, name) for name in _SHARED})
     if wrong is not None:
         yield "others", wrong
@@ -120,4 +122,6 @@ LATER: dict[str, Callable[[Any], Any]] = {  # early documents do not have them
     "group_nodes": documents.optional(NodeTable.from_dict),
     "class_sums": documents.optional(ClassSums.from_dict),
     "look": Look.from_dict,
+    "room": documents.between(0.0),
+    "notes": documents.list_of(documents.words),
 }

@@ -9,7 +9,19 @@ from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
-from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, names, output, place, whole
+from .options import (
+    LIMITS,
+    MOST_BINS,
+    RULE_ABOUT,
+    RULES,
+    WATCH,
+    add_watch_options,
+    between,
+    names,
+    output,
+    place,
+    whole,
+)
 
 __all__ = ["build_parser"]
 
@@ -110,9 +122,13 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EVALUATE
     parser.add_argument(
-        "file", type=place, help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input"
+        "file",
+        type=place,
+        nargs="+",
+        help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
     )
     _columns(parser)
+    _questions(parser)
     _rows(parser)
     _features(parser)
     _limits(parser)
@@ -151,8 +167,9 @@ def _plan(parser: argparse.ArgumentParser) -> None:
 
 def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
-    parser.add_argument("file", type=place, help="as for `evaluate`")
+    parser.add_argument("file", type=place, nargs="+", help="as for `evaluate`")
     _columns(parser)
+    _questions(parser)
     _rows(parser)
     _limits(parser)
     parser.add_argument(
@@ -179,8 +196,6 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:
-    from .watch_options import WATCH, add_watch_options
-
     parser.epilog = WATCH
     add_watch_options(parser)
     _columns(parser)
@@ -292,6 +307,19 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="format of the file, where its name does not show it")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
+
+
+def _questions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "logs of language models", "For samples_*.jsonl of lm_eval, and logs of Inspect. --by takes `task`, or a field."
+    )
+    group.add_argument(
+        "--normalise",
+        choices=("none", "characters", "bytes", "tokens"),
+        default="none",
+        help="divide the log-likelihood of each choice by its length (default none)",
+    )
+    group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
 
 
 def _features(parser: argparse.ArgumentParser) -> None:

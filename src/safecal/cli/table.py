@@ -8,13 +8,14 @@ from typing import Any, TypedDict, Unpack, final
 
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
-from ..families.categorical import Categorical
 from ..inputs.columns import SHELL, Columns, Unclear, about_columns, find_columns, near_names
+from ..inputs.logs import SampleLogs, log_kind
+from ..inputs.questions import Scale
 from ..inputs.reader import Batch, Reader, Rows, join_batches
 from ..inputs.sources import Source, open_source
 from .terminal import Progress
 
-__all__ = ["Kept", "TableFile", "chosen_columns"]
+__all__ = ["Kept", "TableFile", "chosen_columns", "file_inputs"]
 
 _MOST_VALUES, _MOST_CLASSES = 1_000_000, 100  # of rows that are kept
 
@@ -53,15 +54,18 @@ class TableFile:
     @classmethod
     def opened(
         cls,
-        file: str,
+        file: str | Sequence[str],
         options: argparse.Namespace,
         prob: Sequence[str] | None,
         logits: Sequence[str] | None,
         *,
         outcome: bool = True,
     ) -> "TableFile":
-        """Open a file; ``prob`` and ``logits`` stand for the options of these names."""
-        source = open_source(file, options.format, getattr(options, "sep", None))
+        """Open a file, or several logs; ``prob`` and ``logits`` stand for the options of these names."""
+        files = [file] if isinstance(file, str) else list(file)
+        if len(files) > 1 or (options.format is None and log_kind(files[0]) is not None):
+            return cls(*_logs(files, options, prob or logits))
+        source = open_source(files[0], options.format, getattr(options, "sep", None))
         columns = chosen_columns(
             source,
             options.command,
@@ -128,7 +132,7 @@ class Kept:
         self._parts, self._few, n = [], True, 0
         for batch in self.batches():
             n += batch.predictions.n
-            classes = batch.predictions.classes if isinstance(batch.predictions, Categorical) else 1
+            classes = batch.predictions.classes or 1
             few = n <= self.most and n * classes <= _MOST_VALUES and classes <= _MOST_CLASSES
             self._few = self._few and few
             if self._few:
@@ -140,6 +144,11 @@ class Kept:
     def whole(self) -> Batch | None:
         """Return all rows; None where they were too many."""
         return join_batches(self._parts) if self._few else None
+
+
+def file_inputs(files: Sequence[str]) -> dict[str, str | None]:
+    """Return the files that a command reads, by the words that name them in messages."""
+    return {"file" if k == 0 else f"file {k + 1}": file for k, file in enumerate(files)}
 
 
 def chosen_columns(
@@ -157,7 +166,26 @@ def chosen_columns(
         happened, values, form = find_columns(source.columns, y, prob, logits, outcome=outcome)
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
-    found = Columns(happened, values, form, **more)
+    return _known(source, Columns(happened, values, form, **more))
+
+
+def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None) -> tuple[Source, Columns]:
+    """Open logs of language models, which say themselves what happened and what was predicted."""
+    source = SampleLogs(files, Scale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None)))
+    said = {"--y": options.y, "--prob or --logits": values, "--label": options.label, "--pos-label": options.pos_label}
+    told = next((name for name, value in said.items() if value is not None), None)
+    if told is not None or options.clip is not None:
+        raise FormError(f"{source.name} is a log that says what was predicted: leave `{told or '--clip'}` out.")
+    wanted = Columns(
+        None, (), "logits", by=tuple(getattr(options, "by", None) or ()), cluster=options.cluster,
+        features=tuple(getattr(options, "features", None) or ()), sample_weight=options.sample_weight,
+        drop_missing=options.drop_missing,
+    )  # fmt: skip
+    return source, _known(source, source.chosen(wanted))
+
+
+def _known(source: Source, found: Columns) -> Columns:
+    """Require that every column that is meant is there, once."""
     if found.features == ("all",) and "all" not in source.columns:
         used = replace(found, features=()).names
         rest = tuple(name for name in source.columns if name not in used and name not in source.twice)

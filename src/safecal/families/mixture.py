@@ -18,7 +18,7 @@ from .._checks.mixtures import (
 from .._checks.states import component_choice
 from .._kernels import gaussian as kernel
 from .._steady import steady
-from .._types import ArrayLike, FloatArray
+from .._types import ArrayLike, FloatArray, Spread
 from .density import Density
 
 __all__ = ["gaussian_mixture"]
@@ -33,8 +33,8 @@ def gaussian_mixture(
     weight: ArrayLike,
     mean: ArrayLike,
     *,
-    std: ArrayLike | None = None,
-    var: ArrayLike | None = None,
+    std: Spread | None = None,
+    var: Spread | None = None,
     cov: ArrayLike | None = None,
     chol: ArrayLike | None = None,
     mapping: Sequence[int] | None = None,

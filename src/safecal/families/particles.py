@@ -22,7 +22,7 @@ from .._checks.mixtures import (
 from .._checks.states import component_choice
 from .._kernels.gaussian import wrap
 from .._steady import steady
-from .._types import ArrayLike, FloatArray, IndexArray, ParticleMethod
+from .._types import ArrayLike, Clouds, FloatArray, IndexArray, ParticleMethod
 from ..errors import FormError
 from .density import Density
 from .gaussian import Gaussian
@@ -37,10 +37,10 @@ METHODS = get_args(ParticleMethod)
 @spelled()
 def particles(
     x_true: ArrayLike,
-    cloud: ArrayLike,
-    weight: ArrayLike | None = None,
+    cloud: Clouds,
+    weight: Clouds | None = None,
     *,
-    log_weight: ArrayLike | None = None,
+    log_weight: Clouds | None = None,
     method: ParticleMethod | None = None,
     log_density: Callable[[FloatArray], Any] | None = None,
     neighbours: int = 10,
@@ -205,8 +205,8 @@ def _by_density(
     log_density: Callable[[FloatArray], Any],
     x: FloatArray,
     shape: tuple[int, ...],
-    cloud: ArrayLike,
-    given: ArrayLike | None,
+    cloud: Clouds,
+    given: Clouds | None,
     name: str,
     kept: tuple[int, ...] | None,
 ) -> Predictions:

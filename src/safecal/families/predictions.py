@@ -19,7 +19,7 @@ from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Strategy
+from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
 from .family import BLOCK, Family
@@ -71,6 +71,11 @@ class Predictions(Family):
         """Other looks at the same rows, of any family, each with a ``look``; the verdict is that of all of them."""
         return ()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about how these numbers came to be, that stand beside every result."""
+        return ()
+
     def _rows(self, size: int) -> Iterator[slice]:
         for start in range(0, self.n, size):
             yield slice(start, min(start + size, self.n))
@@ -104,6 +109,30 @@ class Predictions(Family):
     def row_blocks(self) -> Iterator[slice]:
         """Cut the rows into blocks that fit comfortably into memory."""
         return self._rows(self._block_rows)
+
+    def as_odds(self) -> Predictions:
+        """Return predictions of two classes, a column each, as log-odds of the second; others as they are."""
+        return self
+
+    def with_logits(self, logits: FloatArray) -> Predictions:
+        """Return the same outcomes beside other logits.
+
+        Parameters
+        ----------
+        logits : ndarray of shape (n,) or (n, K)
+            Log-odds of the positive class, or a logit for each class.
+
+        Returns
+        -------
+        Predictions
+            Of the same family.
+
+        Raises
+        ------
+        UnavailableError
+            For a family that has no logits.
+        """
+        raise UnavailableError(f"a map does not apply to {self.family} predictions.")
 
     def take(self, index: IndexArray) -> Self:
         """Return some rows.
@@ -249,7 +278,7 @@ class Predictions(Family):
         bins: int | Bins | Literal["auto"] | None = "auto",
         bin_on: BinOn | None = None,
         strategy: Strategy = "uniform",
-        by: ArrayLike | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Tally:

@@ -14,10 +14,10 @@ from ..judge.places import Place
 from ..judge.verdict import Verdict
 from ..slices.results import Slices
 from .course import Course, course_picture
+from .diagrams import has_reliability, reliability_diagram
 from .frame import Finding, Findings, asset, icon
 from .intervals import TemperatureCurve, forest, temperature_picture
 from .markup import Markup, element, ends, grouped, join, percent, sentence, shortened, shown, together, with_code
-from .reliability import has_reliability, reliability_diagram
 
 __all__ = [
     "evaluation_html",
@@ -46,6 +46,7 @@ def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], t
     images = _pictures(evaluation)
     return _output(
         verdict,
+        *(element("p", "Note: ", with_code(together(note))) for note in evaluation.notes),
         _places(verdict.where) if verdict.where else None,
         None if remedy is None else element("p", "What to do: ", with_code(together(remedy))),
         element("div", *images, class_="images") if images else None,

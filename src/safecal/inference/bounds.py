@@ -159,7 +159,7 @@ def law_of(tally: Tally) -> Law | None:
         law = PointsLaw(points, s.sum_excess, mass, together)
     elif isinstance(tally.spectrum, Nodes):
         try:
-            most = math.nan if tally.n_certain else tally.most_entropy
+            most = math.nan if tally.n_certain else tally.vague_entropy
             law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted, most)
         except UnavailableError:
             return None

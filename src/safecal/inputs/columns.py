@@ -66,6 +66,10 @@ class Columns:
         Whether rows with missing values are left out, and counted, instead of refused.
     features : tuple of str
         The columns in which slices are looked for.
+    choices : str or None
+        The column of how many choices each row has, where rows have different numbers of them.
+    notes : tuple of str
+        What stands beside every result.
 
     Examples
     --------
@@ -86,6 +90,8 @@ class Columns:
     clip: float | None = None
     drop_missing: bool = False
     features: tuple[str, ...] = ()
+    choices: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,8 +104,8 @@ class Columns:
         """The columns of outcomes, predictions and weights, each once."""
         outcome = () if self.y_true is None else (self.y_true,)
         spread = () if self.spread is None else (self.spread[1],)
-        weight = () if self.sample_weight is None else (self.sample_weight,)
-        return tuple(dict.fromkeys((*outcome, *self.values, *spread, *weight)))
+        more = (name for name in (self.sample_weight, self.choices) if name is not None)
+        return tuple(dict.fromkeys((*outcome, *self.values, *spread, *more)))
 
 
 @final

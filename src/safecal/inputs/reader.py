@@ -13,6 +13,7 @@ from .._checks.labels import equal_labels, never_occurs
 from .._checks.message import Complaint, fail, phrase, show
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
+from ..families.categorical import Categorical
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
@@ -182,6 +183,9 @@ class Reader:
             return None
         part: Any = slice(None) if kept is None else kept
         predictions = self._predictions(outcome, values, spread, part, whole)
+        if isinstance(predictions, Categorical) and (columns.choices or columns.notes):
+            choices = None if columns.choices is None else np.asarray(rows[columns.choices])[part]
+            predictions = replace(predictions, choices=choices, notes=columns.notes)
         w = None if weight is None else weight.values[part]
         if w is not None and w.any():
             w = weights(w, predictions.n, predictions.outcome)

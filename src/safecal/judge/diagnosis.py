@@ -191,7 +191,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
     """Diagnose more than two classes by their likeliest one, and states by their temperature."""
     gain = _gain(tally)
     if tally.top is not None and len(tally.top.points().L):
-        found = explain(tally.top.points(), math.exp(-tally.most_entropy))
+        found = explain(tally.top.points(), math.exp(-tally.vague_entropy))
         if found.cause == "noise" and found.noise <= _FEW and found.gain["noise"] > found.gain["both"]:
             return _mistakes(f"about {_percent(found.noise)} of the outcomes look as if drawn at random")
         if found.p_rest < _RARE and found.rest > _HALF * max(gain, found.gain.get(found.cause, 0.0)):

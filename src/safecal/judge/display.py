@@ -302,12 +302,14 @@ def evaluation_text(
     tables: Sequence[Table],
     places: Sequence[Place] = (),
     remedy: str = "",
+    notes: Sequence[str] = (),
 ) -> str:
     """Return an evaluation as text: the verdict first, then where it is over-confident, then the numbers."""
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
     lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
     what = [*_wrapped(f"What to do: {remedy}"), ""] if remedy else []
-    head = [title, "", *_wrapped(verdict), "", *_places_text(places), *what]
+    beside = [line for note in notes for line in [*_wrapped(f"Note: {note}"), ""]]
+    head = [title, "", *_wrapped(verdict), "", *beside, *_places_text(places), *what]
     return "\n".join([*head, *lines, *(f"\n{table_text(table)}" for table in tables)])
 
 

@@ -264,7 +264,9 @@ class Evaluation(Readings):
 
     def __repr__(self) -> str:
         v = self.verdict
-        text = evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
+        text = evaluation_text(
+            self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy(), self.notes
+        )  # fmt: skip
         return text if self.slices is None else f"{text}\n\n{self.slices!r}"
 
     def _repr_html_(self) -> str:
@@ -296,7 +298,7 @@ class Evaluation(Readings):
         matplotlib.figure.Figure
             The figure; the classes of `safecal.plot` hold the numbers that they draw.
         """
-        from ..plot.dashboard import drawn
+        from ..plot import drawn
 
         return drawn(self, part, ax, name)
 

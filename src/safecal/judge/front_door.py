@@ -11,7 +11,7 @@ from .._steady import steady
 from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._sums.tally import Tally
-from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
+from .._types import ArrayLike, BinOn, By, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
 from ..families.classifier import Labelled, classifier
 from ..families.predictions import Predictions
@@ -35,7 +35,7 @@ def evaluate(
     bins: int | Bins | None = 10,
     bin_on: BinOn | None = None,
     strategy: Strategy = "uniform",
-    by: ArrayLike | None = None,
+    by: By | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     features: Any = None,
@@ -195,7 +195,7 @@ def evaluate_predictions(
     bins: int | Bins | Literal["auto"] | None = "auto",
     bin_on: BinOn | None = None,
     strategy: Strategy = "uniform",
-    by: ArrayLike | None = None,
+    by: By | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     features: Any = None,

@@ -43,6 +43,11 @@ class Readings(ABC):
     verdict: Verdict
     _found: dict[Hashable, Any]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the numbers came to be, where that must be known to read them."""
+        return self.tally.notes
+
     def _once(self, name: Hashable, find: Callable[[], Any]) -> Any:
         """Find something when it is first asked for, and keep it."""
         if name not in self._found:

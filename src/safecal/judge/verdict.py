@@ -289,7 +289,7 @@ def judge(
     decision: Decision = on_average
     if on_average != UNSAFE and places:
         decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
-    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy
+    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.vague_entropy
     # Logits so large that no temperature lets them fail: that they did not is no evidence.
     sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
     alone = summary.n - summary.n_impossible < 2 and not says_nothing

@@ -15,6 +15,7 @@ from .. import documents
 from .._checks.maps import refused
 from .._types import FloatArray
 from ..families.gaussian import Gaussian
+from ..families.predictions import family_named
 from .base import Rows
 from .plain import PlainMap
 from .steps import Nothing
@@ -132,7 +133,7 @@ class Axes(PlainMap[FittedAxes]):
         return np.array(fit.bias), np.array(fit.factor)
 
     def _is_of_its_family(self) -> bool:
-        return self.family_ == "gaussian" and self.classes_ is None
+        return family_named(self.family_).mapped == "states" and self.classes_ is None
 
     @property
     def bias_(self) -> FloatArray:

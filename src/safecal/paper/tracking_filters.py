@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
+from .._optional import require
 from .._types import FloatArray
-from ..errors import MissingExtraError
 
 __all__ = ["FILTERS", "SETTINGS", "Run", "Setting", "filtered", "simulated"]
 
@@ -78,12 +78,7 @@ class Run:
 
 
 def _stonesoup() -> None:
-    try:
-        import stonesoup  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            'the filters are those of Stone Soup, which is not installed.\n\nHint: pip install "safecal[stonesoup]"'
-        ) from error
+    require("stonesoup", "the filters are those of Stone Soup", "stonesoup")
 
 
 def _transition(setting: Setting) -> Any:

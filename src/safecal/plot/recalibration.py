@@ -11,8 +11,8 @@ import numpy as np
 from .._checks.message import fail
 from .._types import FloatArray
 from ..errors import OptionError
+from ..html.diagrams import ReliabilityPoints, has_reliability
 from ..html.intervals import TemperatureCurve, ecd_range, factor_range
-from ..html.reliability import ReliabilityPoints, has_reliability
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
 from .display import (

@@ -13,11 +13,10 @@ from .._sums.bins import Bins
 from .._sums.table import Table
 from .._versions import version
 from ..families.predictions import family_named
-from ..html.excess import ExcessShares, excess_picture
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
-from ..html.reliability import reliability_diagram
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits
@@ -146,10 +145,11 @@ def verdict_section(findings: Findings) -> Markup:
     what = [element("p", together(said)) for said in words.meaning(evaluation, verdict)]
     reading = element("p", sentence(evaluation.reading), class_="reading") if evaluation.reading else None
     reason = element("p", with_code(sentence(verdict.reason)), class_="reason")
+    notes = [element("p", "Note: ", with_code(together(note)), class_="note") for note in evaluation.notes]
     second = element(
         "div",
         element("div", element("h3", "What it means"), *what, reading),
-        element("div", element("h3", "Why"), reason),
+        element("div", element("h3", "Why"), reason, *notes),
         class_="columns",
     )
     return element("section", banner, first, second, aria_labelledby="verdict", class_="verdict")

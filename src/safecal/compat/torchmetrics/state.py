@@ -11,6 +11,7 @@ from scipy import special
 from ..._checks.classes import row_tolerance
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
+from ..._optional import require
 from ..._sums.bins import Bins
 from ..._sums.causes import ClassSums
 from ..._sums.cells import Cells
@@ -26,7 +27,6 @@ from ...errors import (
     InputError,
     LabelError,
     MergeError,
-    MissingExtraError,
     MissingValueError,
     NormalisationError,
     OptionError,
@@ -34,6 +34,7 @@ from ...errors import (
     SafecalError,
     ShapeError,
 )
+from ...families.predictions import family_named
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
 from .sums import FORMS, Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns
@@ -48,9 +49,7 @@ except ImportError:
         """Stands in where torchmetrics is not installed."""
 
         def __init__(self, **kwargs: Any) -> None:
-            raise MissingExtraError(
-                'these metrics need torchmetrics, which is not installed.\n\nHint: pip install "safecal[torchmetrics]"'
-            )
+            require("torchmetrics", "these metrics need torchmetrics", "torchmetrics")
 
 
 class Calibration(Metric):  # type: ignore[misc]
@@ -221,8 +220,9 @@ class Calibration(Metric):  # type: ignore[misc]
             rule = "must have seen only rows that have an answer"
             hint = "with `validate_args=True` the batch that has another is refused, and its row named."
             raise fail(MissingValueError, "metric", rule, got="NaN", hint=hint)
-        name = "probability" if self.family == "bernoulli" else "confidence"
-        return Table(name, bin_keys(self.bins), summary_columns(sums), self.bins, self.family != "bernoulli")
+        family = family_named(self.family)
+        name, top_label = family.bin_choices[0], not family.has_odds
+        return Table(name, bin_keys(self.bins), summary_columns(sums), self.bins, top_label)
 
     def summary(self) -> Summary:
         """Return the sums over all rows, of all processes; call it in each of them.
