@@ -116,6 +116,18 @@ def test_finding_none_says_what_would_have_been_found(rng: np.random.Generator) 
     assert "a temperature of 0.33" in str(Reach(0.1, 1 / 3, 0.95, False))
 
 
+def test_rows_without_weight_make_no_promise(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 1.0)
+    assert safecal.find_slices(predictions, columns).reach is not None
+    few = np.where(np.arange(N) < 50, 1.0, 0.0)
+    assert safecal.find_slices(predictions, columns, sample_weight=few).reach is None
+
+
+def test_a_few_rows_are_not_told_that_a_feature_is_their_outcome() -> None:
+    found = safecal.find_slices(safecal.bernoulli([0, 1], [0.3, 0.4]), {"x": [1, 2]})
+    assert found.features == ("x",)
+
+
 def test_depth_one_has_one_condition_and_depth_three_may_have_three(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     for depth in (1, 3):
@@ -262,6 +274,7 @@ def test_without_a_feature_there_is_no_slice(rng: np.random.Generator) -> None:
     found = safecal.find_slices(predictions, {"same": np.zeros(N)})
     assert not found.candidates
     assert repr(found).endswith("left out: same (its values are all alike)")
+    assert found.sentence.endswith("there is no feature to look at.")
 
 
 def test_wrong_arguments_are_refused(rng: np.random.Generator) -> None:

@@ -13,6 +13,7 @@ __all__ = ["tells_the_outcome"]
 _FEWER = 0.1  # of the mistakes that the model announces
 _MOST_CLASSES = 10_000
 _ROWS = 10_000  # whose announced mistakes are counted
+_FEWEST = 40  # rows, of which a feature of many values tells all outcomes by chance
 
 
 def tells_the_outcome(column: Coded, predictions: Predictions) -> bool:
@@ -21,7 +22,7 @@ def tells_the_outcome(column: Coded, predictions: Predictions) -> bool:
         values = column.feature.values
         same = column.feature.kind == "number" and any(np.array_equal(values, x) for x in predictions.x_true.T)
         return bool(same)
-    if not isinstance(predictions, Bernoulli | Categorical):
+    if not isinstance(predictions, Bernoulli | Categorical) or predictions.n < _FEWEST:
         return False
     happened = np.asarray(predictions.happened).astype(np.intp)
     classes = int(happened.max()) + 1

@@ -83,14 +83,15 @@ _FIELDS: dict[str, Any] = {
 
 
 def reach_of(
-    predictions: Predictions, *, rows: float, atoms: int, depth: int, min_share: float, level: float, over: bool
+    predictions: Predictions, *, rows: float, searched: float, atoms: int, depth: int, min_share: float, level: float,
+    over: bool,
 ) -> Reach | None:  # fmt: skip
     """Return the smallest slice with logits twice too large that would have been found in 9 of 10 samples.
 
     Where none would, its logits are three times, or five times, too large. A slice must be found on a half, in spite
     of the best that chance offers there, and shown on the other one: the product of both probabilities, one way alone.
-    None where not even that would be found, or the family has no log-partition. ``predictions`` are the rows that
-    were searched; ``rows`` are those of one half of all.
+    None where not even that would be found, or the family has no log-partition. ``predictions`` are rows that were
+    searched, ``rows`` and ``searched`` how many one half has, and how many of it were searched.
     """
     index = np.linspace(0, predictions.n - 1, min(predictions.n, _ROWS)).astype(np.intp)
     alpha = TESTED * (1.0 - level) * shares_of_error(KEPT, 0)[0]
@@ -103,7 +104,7 @@ def reach_of(
             if share < min_share:
                 continue
             tested = share * rows
-            seen = share * predictions.n / 2.0
+            seen = share * searched
             noise = math.sqrt(2.0 * depth * math.log(max(atoms, 2)))
             score = mean * math.sqrt(seen / null)
             found = special.ndtr((score - noise) / math.sqrt(variance / null))

@@ -247,7 +247,10 @@ class Slices:
         if self.reach is not None:
             return f"{start}: {self.reach}."
         why = "how small a slice would have been found is not known"
-        why += ": rows come in clusters" if self.clustered else ": there are too few rows, or too vague predictions"
+        if not self.features:
+            why = "there is no feature to look at"
+        else:
+            why += ": rows come in clusters" if self.clustered else ": there are too few rows, or too vague predictions"
         return f"{start}; {why}."
 
     def __repr__(self) -> str:

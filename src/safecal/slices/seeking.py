@@ -164,17 +164,20 @@ class Candidates:
             depth=wanted.depth,
             features=tuple(column.feature.name for column in self._columns),
             left_out=tuple(self.left_out),
-            reach=self._reach(tally.n) if tally.clusters is None and self._columns else None,
+            reach=self._reach(tally) if tally.clusters is None and self._columns else None,
             interrupted=self.interrupted,
             on="spread" if not self._rows.discrete else (self._rows.bin_choices or ("confidence",))[0],
             clustered=tally.clusters is not None,
         )
 
-    def _reach(self, n: int) -> Reach | None:
-        wanted = self.wanted
+    def _reach(self, tally: Tally) -> Reach | None:
+        """Say what would have been found; weights that differ are worth fewer rows."""
+        wanted, s = self.wanted, tally.summary
+        worth = s.weight**2 / max(s.n * s.weight2, 1e-300)
         return reach_of(
-            self._rows, rows=n / 2, atoms=sum(column.atoms for column in self._columns), depth=wanted.depth,
-            min_share=wanted.min_share, level=wanted.level, over=wanted.over,
+            self._rows, rows=0.5 * worth * s.n, searched=0.5 * worth * self._rows.n,
+            atoms=sum(column.atoms for column in self._columns), depth=wanted.depth, min_share=wanted.min_share,
+            level=wanted.level, over=wanted.over,
         )  # fmt: skip
 
 
