@@ -33,6 +33,7 @@ _EXAMPLES = """examples:
   safecal evaluate model.csv --y label --prob score --gate      status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED
   safecal compare new.csv old.csv --y label --prob score
   safecal recalibrate model.csv --y label --prob score --out calibrated.csv --save calibrator.json
+  safecal poses runs/*/estimate.tum --truth truth.tum --cov runs/*/cov.csv --side right --first rotation
   safecal watch incoming/ --y label --prob score      raise an alarm when a model becomes over-confident
 
 `safecal COMMAND --help` explains each command."""
@@ -71,7 +72,7 @@ By default the simplest map that is as good as the best is taken, and after it t
 over-confidence is ruled out. Evaluate the result on rows that were not used to fit it."""
 
 
-_OWN_MODULE = ("recalibrate", "watch", "paper")  # commands with a module of their own
+_OWN_MODULE = ("recalibrate", "poses", "watch", "paper")  # commands with a module of their own
 
 
 def _later(name: str) -> Callable[[argparse.Namespace], int]:
@@ -195,6 +196,14 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=output, metavar="FILE", help="draw before and after: .svg, .png or .pdf")
 
 
+def _poses(parser: argparse.ArgumentParser) -> None:
+    from .pose_options import POSES, add_pose_options
+
+    parser.epilog = POSES
+    add_pose_options(parser)
+    _limits(parser)
+
+
 def _watch(parser: argparse.ArgumentParser) -> None:
     parser.epilog = WATCH
     add_watch_options(parser)
@@ -223,6 +232,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "compare": ("compare two models on the same rows", _compare),
     "plan": ("estimate how many rows a verdict needs, from a sample of the predictions", _plan),
     "recalibrate": ("find what fixes a model, or apply it", _recalibrate),
+    "poses": ("judge the covariances of estimated poses: TUM text or nav_msgs/Odometry, one run or many", _poses),
     "watch": ("watch a model in use, and raise an alarm when it becomes over-confident", _watch),
     "demo": ("try safecal on two simulated models, one safe and one unsafe", _demo),
     "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),
