@@ -17,6 +17,7 @@ from .options import (
     WATCH,
     add_watch_options,
     between,
+    level_and_column,
     names,
     output,
     place,
@@ -45,6 +46,10 @@ _EVALUATE = """examples:
   safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
+  safecal evaluate regression.csv --x truth --mean prediction --std error
+  safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
+  safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
+  safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
 A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
@@ -129,6 +134,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
     )
     _columns(parser)
+    _forecasts(parser)
     _questions(parser)
     _rows(parser)
     _features(parser)
@@ -292,6 +298,23 @@ def _columns(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
     group.add_argument("--label", action="append", metavar="LABEL", help="the class of each --prob, in the same order")
+
+
+def _forecasts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("forecasts of a number", "One of four forms; --y, or --x, names what happened.")
+    group.add_argument("--x", dest="y", metavar="COL", help="the same as --y")
+    group.add_argument("--mean", metavar="COL", help="column of means, with --std or --var")
+    group.add_argument("--std", metavar="COL", help="column of standard deviations")
+    group.add_argument("--var", metavar="COL", help="column of variances")
+    group.add_argument("--lower", metavar="COL", help="column of lower ends of intervals, with --upper and --coverage")
+    group.add_argument("--upper", metavar="COL", help="column of upper ends")
+    group.add_argument("--coverage", type=between(0, 1), metavar="X", help="how often intervals are to hold: 0.9")
+    group.add_argument(
+        "--quantile", action="append", type=level_and_column, metavar="LEVEL=COL", help="a quantile; give two or more"
+    )
+    group.add_argument(
+        "--draws", action="append", metavar="COL", help="columns of draws; 'draw_*' names all that begin so"
+    )
 
 
 def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:

@@ -50,6 +50,8 @@ class FamilyWords:
         Python that evaluates such predictions; ``{}`` stands for the options.
     tempered : str
         How a temperature that was fitted is put to use.
+    mends : str
+        What corrects such predictions, where no map of safecal does.
     """
 
     kind: str = ""
@@ -59,6 +61,7 @@ class FamilyWords:
     call: str = "predictions.evaluate({})"
     tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."
     alone: str = ""
+    mends: str = ""
 
     def of(self, dimension: int) -> Self:
         """Return the words for predictions of that dimension.

@@ -36,6 +36,9 @@ FAMILIES = {
     "categorical": ("categorical", "Categorical"),
     "gaussian": ("gaussian", "Gaussian"),
     "density": ("density", "Density"),
+    "ensemble": ("ensemble", "Ensemble"),
+    "intervals": ("forecasts", "Intervals"),
+    "quantiles": ("forecasts", "Quantiles"),
 }
 
 
