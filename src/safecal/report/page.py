@@ -17,6 +17,7 @@ from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
+from ..html.texts import MarkedText, texts_section
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits
@@ -64,13 +65,20 @@ class Context:
     fix_command: str | None = None  # that finds the fix
 
 
-def page(evaluation: Evaluation, context: Context, after: Evaluation | None, fix: Recalibration | None = None) -> str:
+def page(
+    evaluation: Evaluation,
+    context: Context,
+    after: Evaluation | None,
+    fix: Recalibration | None = None,
+    texts: Sequence[MarkedText] = (),
+) -> str:
     """Return the whole page."""
     findings = Findings.of(evaluation)
     body = [
         verdict_section(findings),
         where_section(findings),
         slices_section(findings),
+        texts_section(texts),
         numbers_section(findings),
         fix_section(evaluation, fix, context.fix_command),
         None if after is None else after_section(evaluation, findings.verdict, after),
