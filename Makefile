@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu validate pictures wheel clean extras
+.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu validate pictures wheel clean extras extras-changed
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -92,6 +92,9 @@ wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside
 
 extras: ## each extra alone in a fresh environment does its job; those that are large by name: make extras EXTRAS="spark torch"
 	$(PYTHON) tools/try_extras.py $(EXTRAS)
+
+extras-changed: ## as extras, those that install something else than before this change
+	$(PYTHON) tools/try_extras.py --changed
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(VENV)-bench $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info

@@ -377,6 +377,15 @@ def test_contributing_names_every_room() -> None:
     assert {name: int(room) for room, names in rows for name in re.findall(r"`([^`]*)`", names)} == ROOMS
 
 
+def test_contributing_names_files_that_are_there() -> None:
+    root = PACKAGE.parents[1]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+/[\w.]*)`", text)) - {"families/NAME.py", "_kernels/waiting.py"}
+    assert len(named) > 20
+    there = (root, root / "tests", PACKAGE)
+    assert {name for name in named if not any((folder / name).exists() for folder in there)} == set()
+
+
 def test_no_name_is_hidden_by_a_module() -> None:
     # Importing a sub-module sets it as an attribute of the package: so no module may bear the name of a function.
     for module in {name.split(".")[0] for name in _modules()} - {"__init__"}:

@@ -21,6 +21,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "sharpen": documents.flag,
     "shared": documents.flag,
     "folds": documents.count(2),
+    "bias": documents.flag,
 }
 
 

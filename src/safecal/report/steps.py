@@ -106,6 +106,8 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         steps.append(
             ("Train it again, or do not use it.", "Its confidence says nothing, and no temperature changes that.")
         )
+    elif family.words.mends:
+        steps.append(("Widen it.", with_code(family.words.mends)))
     elif family.words.factor is None:
         steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
     elif mends:
