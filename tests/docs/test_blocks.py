@@ -27,6 +27,7 @@ LONG = {
     ROOT / "docs" / "command-line.md",
     ROOT / "docs" / "monitoring.md",
     ROOT / "docs" / "plots.md",
+    ROOT / "docs" / "poses.md",
     ROOT / "docs" / "scikit-learn.md",
     *(ROOT / "docs" / "paper").glob("*.md"),
 }
