@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self, Unpack, final
 
 import numpy as np
@@ -140,10 +141,14 @@ def hidden_columns(
             z = torch.nn.functional.linear(h[begin : begin + step], weight, bias)
             label = y[begin : begin + step]
             checked_classes(label, z)
-            found = scored_columns(label, z if on_cuda(z) else widened(z), ignore_index, None, 2)
-            refuse_classes(found[0], label, z, ignore_index)
-            out.append(found)
-    return torch.cat(out, dim=1) if out else hidden.new_empty((WIDTHS[2], 0), dtype=torch.float32)
+            out.append(scored_columns(label, z if on_cuda(z) else widened(z), ignore_index, None, 2))
+        found = torch.cat(out, dim=1) if out else hidden.new_empty((WIDTHS[2], 0), dtype=torch.float32)
+        bad = found[0].isnan() & counted_rows(y, ignore_index).to(found.device)
+        if bool(bad.any()):  # asked once: each time the device is waited for
+            first = int(bad.int().argmax())
+            z = torch.nn.functional.linear(h[first : first + 1], weight, bias)
+            refuse_classes(found[0][first : first + 1], y[first : first + 1], z, ignore_index)
+    return found
 
 
 def _checked_hidden(y_true: Any, hidden: Any, weight: Any) -> None:
@@ -362,11 +367,9 @@ def _summed(parts: Iterable[_Part], family: str, bins: int | Bins | None, classe
     torch = load_torch()
     used = bins if isinstance(bins, Bins) else Bins.uniform(bins if bins is not None else 1)
     states: dict[str, Any] = {}
-    rulers = None
     for columns, counted, _ in parts:
         home = columns.excess.device
-        rulers = Rulers.of(used.edges, home) if rulers is None else rulers
-        new = add_rows(columns, counted.to(home), rulers)
+        new = add_rows(columns, counted.to(home), _rulers(used.edges, home))
         states = {name: states[name] + found for name, found in new.items()} if states else new
     if not states:
         return Tally()
@@ -376,6 +379,11 @@ def _summed(parts: Iterable[_Part], family: str, bins: int | Bins | None, classe
     found = {name: piece.reshape(tuple(state.shape)) for (name, state), piece in pieces}
     total = tally_of(found, family, used, classes)
     return total if total.n else Tally()
+
+
+@lru_cache(maxsize=16)
+def _rulers(edges: tuple[float, ...], device: Any) -> Rulers:
+    return Rulers.of(edges, device)
 
 
 def _on_host(predictions: Predictions, plan: Plan, beside: tuple[Any, ...], y_true: Any, kept: BoolArray) -> Tally:

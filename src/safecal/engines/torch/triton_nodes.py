@@ -56,8 +56,8 @@ def _rescale(
 
 @jit
 def _lane(x):
-    # What a thread holds of a tile, summed.
-    return tl.sum(x, axis=1)
+    # What a thread holds of a tile, summed. The first axis has length 1: a pass of the compiler fails on two axes.
+    return tl.sum(tl.sum(x, axis=2), axis=0)
 
 
 @jit
@@ -70,13 +70,13 @@ def _step(
     z, m, low, C, T, S1, S2, S3, Q, Qa, Qb, Qc, Ra, Rb, Rc, Rd, Xa, Xb, Xc, Xd, Ya, Yb, Yc, Yd,
     FAST: tl.constexpr,
 ):  # fmt: skip
-    # Add a (lanes, side by side) tile to the states of its lanes.
-    larger = tl.maximum(m, tl.max(z, axis=1))
+    # Add a (1, lanes, side by side) tile to the states of its lanes.
+    larger = tl.maximum(m, tl.max(tl.max(z, axis=2), axis=0))
     a = _gap(m, larger)
     T, S1, S2, S3, Q, Qa, Qb, Qc, Ra, Rb, Rc, Rd, Xa, Xb, Xc, Xd, Ya, Yb, Yc, Yd = _rescale(
         a, C, T, S1, S2, S3, Q, Qa, Qb, Qc, Ra, Rb, Rc, Rd, Xa, Xb, Xc, Xd, Ya, Yb, Yc, Yd, FAST
     )
-    d = _gap(z, larger[:, None])
+    d = _gap(z, larger[None, :, None])
     top = d == 0.0
     C = tl.where(a < 0.0, 0.0, C) + _lane(tl.where(top, 1.0, 0.0))
     square = d * d
@@ -95,7 +95,7 @@ def _step(
     Ya, Yb, Yc, Yd = Ya + t, Yb + s1, Yc + s2, Yd + s3
     t, s1, s2, s3 = _moments(u, d, square, cube)
     T, S1, S2, S3 = T + t, S1 + s1, S2 + s2, S3 + s3
-    low = tl.minimum(low, tl.min(z, axis=1))
+    low = tl.minimum(low, tl.min(tl.min(z, axis=2), axis=0))
     return larger, low, C, T, S1, S2, S3, Q, Qa, Qb, Qc, Ra, Rb, Rc, Rd, Xa, Xb, Xc, Xd, Ya, Yb, Yc, Yd
 
 
@@ -173,7 +173,11 @@ def _wide(
     T, S1, S2, S3, Q, Qa, Qb, Qc, Ra, Rb = C, C, C, C, C, C, C, C, C, C
     Rc, Rd, Xa, Xb, Xc, Xd, Ya, Yb, Yc, Yd = C, C, C, C, C, C, C, C, C, C
     if fine:
-        tile = tl.arange(0, LANES)[:, None] * WIDE + tl.arange(0, WIDE)[None, :]
+        lane, side = tl.arange(0, LANES)[:, None], tl.arange(0, WIDE)[None, :]
+        if G == 1:  # noqa: SIM108 (the compiler decides); rows begin anywhere: threads read one logit each, side by side
+            tile = (side * LANES + lane)[None, :, :]
+        else:
+            tile = (lane * WIDE + side)[None, :, :]
         whole = V // (LANES * WIDE)
         for t in range(whole):
             z = tl.load(z_row + t * (LANES * WIDE) + tile).to(tl.float32)
@@ -188,7 +192,7 @@ def _wide(
                 z, m, low, C, T, S1, S2, S3, Q, Qa, Qb, Qc, Ra, Rb, Rc, Rd, Xa, Xb, Xc, Xd, Ya, Yb, Yc, Yd, FAST
             )
             # Places beyond the row are no classes.
-            low = tl.minimum(before, tl.min(tl.where(place < V, z, float("inf")), axis=1))
+            low = tl.minimum(before, tl.min(tl.min(tl.where(place < V, z, float("inf")), axis=2), axis=0))
     M = tl.max(m, axis=0)
     a = _gap(m, M)
     T, S1, S2, S3, Q, Qa, Qb, Qc, Ra, Rb, Rc, Rd, Xa, Xb, Xc, Xd, Ya, Yb, Yc, Yd = _rescale(
