@@ -54,6 +54,8 @@ JOBS = {
     "assert run.data.metrics['safecal/n'] == 500",
     "opentelemetry": "from safecal.compat.opentelemetry import observe; from safecal.monitor import Monitor\n"
     "observe(Monitor())",
+    "lm-eval": f"import runpy; runpy.run_path({str(ROOT / 'tools' / 'try_lm_eval.py')!r}, run_name='__main__')",
+    "inspect": f"import runpy; runpy.run_path({str(ROOT / 'tools' / 'try_inspect.py')!r}, run_name='__main__')",
     "postgresql": "import psycopg, safecal.watch.postgresql",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import tracemalloc
+import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ import safecal
 from safecal.cli.main import main
 from safecal.compat.lm_eval import process_results, read_samples, scored, temperature
 from safecal.errors import FileError, LabelError, MergeError, MissingValueError, OptionError
+from safecal.inputs.logs import SampleLogs, log_kind
+from safecal.inputs.questions import Scale
 
 COLOURS = ["red", "green", "blue", "black", "white"]
 
@@ -364,3 +369,84 @@ def test_long_logs_take_no_more_memory_than_short_ones(tmp_path: Path, rng: np.r
 
     short, long = peak(15), peak(30)
     assert long < short + 60_000 * 8 * 4  # eight bytes a question tell whether it is there twice
+
+
+def letters(shown: dict[str, float], said: str = "A") -> Any:
+    top = [SimpleNamespace(token=token, logprob=value) for token, value in shown.items()]
+    content = [SimpleNamespace(token="So", top_logprobs=[]), SimpleNamespace(token=f" {said}", top_logprobs=top)]
+    return SimpleNamespace(choices=[SimpleNamespace(logprobs=SimpleNamespace(content=content))])
+
+
+def asked(output: Any, **more: Any) -> Any:
+    about: dict[str, Any] = {"id": 1, "epoch": 1, "error": None, "choices": ["x", "y"], "target": "B", "scores": {}}
+    return SimpleNamespace(output=output, **(about | {"metadata": {"subject": "art"}} | more))
+
+
+def read_inspect(folder: Path, monkeypatch: pytest.MonkeyPatch, *samples: Any, **options: Any) -> Any:
+    log = SimpleNamespace(read_eval_log_samples=lambda path, all_samples_required: samples)
+    monkeypatch.setitem(sys.modules, "inspect_ai", SimpleNamespace(log=log))
+    monkeypatch.setitem(sys.modules, "inspect_ai.log", log)
+    path = folder / "2026-01-02T03-04-05-00-00_quiz_abcdefghijklmnopqrstuv.json"
+    path.write_text('{\n  "version": 2,\n  "status": "success",\n  "eval": {}}', encoding="utf-8")
+    return read_samples(path, **options)
+
+
+def test_letters_of_inspect_are_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = SimpleNamespace(value="I")
+    shown = {"A": math.log(0.4), " A": math.log(0.2), "B": math.log(0.3), "the": -5.0}
+    one = asked(letters(shown), scores={"choice": wrong})
+    found = read_inspect(tmp_path, monkeypatch, one, asked(letters(shown), id=2, target=["A"]))
+    assert found.columns["task"].tolist() == ["quiz"] * 2
+    assert found.columns["subject"].tolist() == ["art"] * 2
+    np.testing.assert_allclose(found.predictions.values[0], np.log([0.6, 0.3]))
+    assert found.predictions.what_happened.tolist() == [1, 0]
+
+
+INSPECT: dict[str, tuple[dict[str, Any], str]] = {
+    "a sample that failed": ({"error": "timeout"}, "failed"),
+    "no choices": ({"choices": None}, "has no choices"),
+    "two right choices": ({"target": ["A", "B"]}, "more than one right choice"),
+    "no log-probabilities": ({"output": SimpleNamespace(choices=[])}, "has no log-probabilities"),
+    "no letter": ({"output": letters({"A": -1.0, "B": -1.0}, said="yes")}, "no token that is the letter"),
+    "a letter that is not shown": ({"output": letters({"A": -0.1})}, "does not show the probability of B"),
+    "another grade": ({"scores": {"choice": SimpleNamespace(value="C")}}, "does not fit its `target`"),
+}
+
+
+@pytest.mark.parametrize("name", INSPECT)
+def test_logs_of_inspect_that_do_not_tell_are_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed, message = INSPECT[name]
+    given = {"output": letters({"A": -0.3, "B": -1.4})} | changed
+    with pytest.raises(FileError, match=message):
+        read_inspect(tmp_path, monkeypatch, asked(**given))
+
+
+def test_letters_are_not_normalised_and_no_target_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = asked(letters({"A": -0.3, "B": -1.4}))
+    with pytest.raises(FileError, match="are letters"):
+        read_inspect(tmp_path, monkeypatch, one, normalise="bytes")
+    with pytest.raises(MissingValueError):
+        read_inspect(tmp_path, monkeypatch, asked(letters({"A": -0.3, "B": -1.4}), target=""))
+    with pytest.raises(FileError, match="has no samples"):
+        read_inspect(tmp_path, monkeypatch)
+
+
+def test_a_log_is_known_by_its_content(tmp_path: Path) -> None:
+    for name, kind in (("header.json", "inspect"), ("y.npy", None)):
+        path = tmp_path / "log.eval"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(name, "{}")
+        assert log_kind(str(path)) == kind
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    assert log_kind(str(tmp_path / "bytes")) is None
+    assert log_kind("-") is None
+
+
+def test_a_log_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, [GOOD])
+    source = SampleLogs([path], Scale())
+    written(tmp_path, [GOOD, sample(1, [-1.0, -2.0], 0)])
+    with pytest.raises(FileError, match="changed while it was read"):
+        list(source.batches(["logits", "target"]))
