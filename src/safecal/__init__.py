@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .families.bounded import bounded
     from .families.categorical import categorical
     from .families.density import density
+    from .families.ensemble import ensemble
+    from .families.forecasts import intervals, quantiles
     from .families.gaussian import gaussian
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
@@ -103,16 +105,19 @@ _HOMES = {
     "density": "families.density",
     "ecd": "metrics",
     "ece": "metrics",
+    "ensemble": "families.ensemble",
     "esce": "metrics",
     "evaluate": "judge.front_door",
     "find_slices": "slices.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
     "implied_temperature": "inference.bounds",
+    "intervals": "families.forecasts",
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
     "poses": "families.poses",
+    "quantiles": "families.forecasts",
     "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
     "show_versions": "_versions",
@@ -168,16 +173,19 @@ __all__ = [
     "density",
     "ecd",
     "ece",
+    "ensemble",
     "esce",
     "evaluate",
     "find_slices",
     "gaussian",
     "gaussian_mixture",
     "implied_temperature",
+    "intervals",
     "nees",
     "nll",
     "particles",
     "poses",
+    "quantiles",
     "recalibrate",
     "rows_needed",
     "show_versions",

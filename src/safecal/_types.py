@@ -38,6 +38,7 @@ Strategy: TypeAlias = Literal["uniform", "quantile"]
 BinOn: TypeAlias = Literal["probability", "confidence", "entropy"]
 Rule: TypeAlias = Literal["everywhere", "average"]
 Quantity: TypeAlias = Literal["NEES", "NIS"]
+Mapped: TypeAlias = Literal["classes", "states", "nothing"]
 ParticleMethod: TypeAlias = Literal["moments", "neighbours", "density"]
 TestMethod: TypeAlias = Literal["auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster"]
 

@@ -29,6 +29,7 @@ __all__ = [
     "expected_rows",
     "fraction",
     "group_codes",
+    "numbered",
     "one_cluster",
     "one_side",
     "positive",
@@ -106,19 +107,36 @@ def _one_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[t
         )
     same_rows(name, len(values), n, reference)
     if values.dtype.kind in "biuU":
-        distinct, codes = np.unique(values, return_inverse=True)
-        return tuple(distinct.tolist()), np.asarray(codes, dtype=np.intp)
+        distinct, codes = numbered(values)
+        return tuple(distinct.tolist()), codes
     if values.dtype.kind in "mM":  # as text, because .tolist() turns nanoseconds into bare integers
         items: list[Any] = [None if np.isnat(v) else str(v) for v in values]
     else:
-        items = [_key(v) for v in values.tolist()]
-    distinct_items = list(dict.fromkeys(items))
+        items = values.tolist()
+        if not set(map(type, items)) <= _PLAIN:  # of other types, some that are equal have keys that are not
+            items = [_key(v) for v in items]
+    key_of = {item: _key(item) for item in dict.fromkeys(items)}
+    distinct_keys = list(dict.fromkeys(key_of.values()))
     try:
-        distinct_items.sort(key=lambda v: (v is None, 0 if v is None else v))
+        distinct_keys.sort(key=lambda v: (v is None, 0 if v is None else v))
     except TypeError:  # keys of mixed types have no order: keep that of first appearance
         pass
-    number = {key: k for k, key in enumerate(distinct_items)}
-    return tuple(distinct_items), np.fromiter((number[v] for v in items), dtype=np.intp, count=n)
+    number = {key: k for k, key in enumerate(distinct_keys)}
+    code_of = {item: number[key] for item, key in key_of.items()}
+    return tuple(distinct_keys), np.fromiter(map(code_of.__getitem__, items), dtype=np.intp, count=n)
+
+
+_PLAIN = {str, int, float, bool, type(None)}
+
+
+def numbered(values: AnyArray) -> tuple[AnyArray, IndexArray]:
+    """Return the distinct values in order, and for each value its place among them; at once where they are in order."""
+    if len(values) and values.dtype.kind != "U" and bool((values[1:] >= values[:-1]).all()):
+        new = np.empty(len(values), dtype=bool)
+        new[0], new[1:] = True, values[1:] != values[:-1]
+        return values[new], np.cumsum(new) - 1
+    distinct, index = np.unique(values, return_inverse=True)
+    return distinct, np.asarray(index, dtype=np.intp)
 
 
 def _key(value: Any) -> Hashable:

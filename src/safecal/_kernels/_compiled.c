@@ -153,6 +153,25 @@ static PyObject *sum_by_key(PyObject *self, PyObject *args)
     return result;
 }
 
+static PyObject *logistic_sums(PyObject *self, PyObject *args)
+{
+    PyObject *z, *away, *mass, *result = NULL;
+    Py_buffer views[3];
+    Py_ssize_t n;
+    double shift, slope, sums[LOGISTIC];
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nddOOO", &n, &shift, &slope, &z, &away, &mass))
+        return NULL;
+    if (!(take(z, views, 0, 8, n, "z") || take(away, views + 1, 0, 8, n, "away") ||
+          take(mass, views + 2, 0, 8, n, "mass"))) {
+        safecal_add_logistic(shift, slope, views[0].buf, views[1].buf, views[2].buf, n, sums);
+        result = Py_BuildValue("(dddddd)", sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]);
+    }
+    release(views, 3);
+    return result;
+}
+
 static int few_dimensions(Py_ssize_t n, Py_ssize_t d)
 {
     if (n >= 0 && d >= 1 && d <= MOST_DIMENSIONS)
@@ -234,6 +253,9 @@ static PyMethodDef methods[] = {
     {"sum_by_key", sum_by_key, METH_VARARGS,
      "sum_by_key(n, keys, column, index, sums) -> bool\n\n"
      "Put the sum of a column over the rows of each key into `sums` (keys,). False where there is no such key."},
+    {"logistic_sums", logistic_sums, METH_VARARGS,
+     "logistic_sums(n, shift, slope, z, away, mass) -> tuple\n\n"
+     "Sum n rows of a logistic regression: minus its log-likelihood, and the first and second derivatives of that."},
     {"sound", sound, METH_VARARGS,
      "sound(n, d, asymmetry, share, matrices) -> bool\n\n"
      "Tell whether n matrices (d, d) are finite, symmetric and positive definite, by these shares of their scale."},

@@ -25,6 +25,7 @@
 #define MOMENTS 4 /* of a kind: n and the sums of d, d^2, d^3 */
 #define AT_NODES 20 /* sums of a key: at five nodes, R and three derivatives, as in `spectrum.py` */
 #define KINDS (4 * CELLS)
+#define LOGISTIC 6 /* sums of a logistic regression: what is lost, two first derivatives, three second ones */
 
 typedef struct {
     const void *values;      /* probabilities, or log-odds where `logits`; floats where `single` */
@@ -74,6 +75,10 @@ void safecal_keep_spectrum(const BinaryRows *rows, BinaryWork *work);
 
 /* R and its derivatives at the nodes: add marked rows of one key, in lanes. */
 void safecal_add_nodes(const double *marked, const double *L, Py_ssize_t n, double *total);
+
+/* The sums of rows of a logistic regression, at a shift and a slope; `away` is -1 where it happened, else 1. */
+void safecal_add_logistic(double shift, double slope, const double *z, const double *away, const double *mass,
+                          Py_ssize_t n, double *total);
 
 /* Add all rows; return the number of certain ones, -1 where a row is not for the formulas, -2 without memory. */
 int64_t safecal_add_binary(const BinaryRows *rows);

@@ -27,6 +27,7 @@ __all__ = [
     "floats",
     "instructions",
     "key_sums",
+    "logistic_sums",
     "runs",
     "sound",
     "state_scores",
@@ -154,6 +155,27 @@ def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | Non
     numbers = _laid_out(index, np.int64)
     done = _module.sum_by_key(len(numbers), keys, _laid_out(column, np.float64), numbers, sums)
     return sums if done else None
+
+
+def logistic_sums(
+    shift: float, slope: float, z: FloatArray, away: FloatArray, mass: FloatArray
+) -> tuple[float, float, float, float, float, float]:
+    """Sum rows of a logistic regression on ``z``: what they lose of likelihood, its two derivatives, three second ones.
+
+    ``away`` is -1 where it happened and 1 where it did not; ``mass`` is how much a row counts.
+    """
+    if _module is not None:
+        found: tuple[float, float, float, float, float, float]
+        found = _module.logistic_sums(len(z), shift, slope, z, away, mass)
+        return found
+    x = away * (shift + slope * z)  # log-odds of what did not happen
+    t = np.exp(-np.abs(x))
+    share = 1.0 / (1.0 + t)
+    score = mass * away * np.where(x > 0.0, share, t * share)
+    spread = mass * t * share * share
+    lost = float(mass @ (np.maximum(x, 0.0) + np.log1p(t)))
+    sz = spread * z
+    return lost, float(score.sum()), float(score @ z), float(spread.sum()), float(sz.sum()), float(sz @ z)
 
 
 def sound(matrices: FloatArray, asymmetry: float, share: float) -> bool:

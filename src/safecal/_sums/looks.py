@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self, final
 
 from .. import documents
 from .._types import Decision
+from ..errors import MergeError
 
 __all__ = ["Look", "decide"]
 
@@ -46,6 +47,16 @@ class Look:
     condemns: bool = True
     acquits: bool = True
     why: str = ""
+
+    def __add__(self, other: Self) -> Self:
+        """Look at rows of both: what one of them may not do, both together may not."""
+        if self.name != other.name:
+            hint = "keep such rows apart."
+            raise MergeError(
+                f"tallies must look at their rows in the same ways: {self.name}, {other.name}.\n\nHint: {hint}"
+            )
+        first = self if self.acquits + self.condemns <= other.acquits + other.condemns else other
+        return replace(first, condemns=self.condemns and other.condemns, acquits=self.acquits and other.acquits)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON object."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, final, get_args
 
 import numpy as np
 
-from .._checks.columns import choice, group_codes
+from .._checks.columns import choice, group_codes, numbered
 from .._checks.message import fail, show
 from .._types import BinOn, By, FloatArray, IndexArray, Rows, Strategy
 from ..errors import BinsError, OptionError, UnavailableError
@@ -56,7 +56,7 @@ def occurring(index: IndexArray, size: int) -> tuple[slice | IndexArray, IndexAr
     """Number only the keys that occur, where there are more keys than rows: which they are, their numbers, how many."""
     if size <= len(index):
         return EVERY, index, size
-    keys, index = np.unique(index, return_inverse=True)
+    keys, index = numbered(index)
     return keys, index, len(keys)
 
 

@@ -297,8 +297,6 @@ class Tally:
         if self.class_names and other.class_names and self.class_names != other.class_names:
             hint = "give both the same `labels=`, in one order."
             raise MergeError(f"tallies must have the same classes in the same order.\n\nHint: {hint}")
-        if (self.look, len(self.others)) != (other.look, len(other.others)):
-            raise MergeError("tallies must look at their rows in the same ways.\n\nHint: keep such rows apart.")
         groups, group_nodes = _grouped(self, other)
         ragged = self.room is not None or other.room is not None
         return type(self)(
@@ -325,8 +323,8 @@ class Tally:
             None if self.class_sums is None or other.class_sums is None else self.class_sums + other.class_sums,
             sum(tally.summary.weight * tally.vague_entropy for tally in (self, other)) if ragged else None,
             tuple(dict.fromkeys((*self.notes, *other.notes))),
-            self.look,
-            tuple(a + b for a, b in zip(self.others, other.others, strict=True)),
+            _both(self.look, other.look, "look"),
+            _others(self.others, other.others),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -372,6 +370,12 @@ def _both(a: Any, b: Any, name: str) -> Any:
     if (a is None) != (b is None):
         raise MergeError(f"tallies must hold the same parts; one of the two has no {name}.")
     return None if a is None else a + b
+
+
+def _others(a: tuple[Tally, ...], b: tuple[Tally, ...]) -> tuple[Tally, ...]:
+    if len(a) != len(b):
+        raise MergeError("tallies must look at their rows in the same ways.\n\nHint: keep such rows apart.")
+    return tuple(one + other for one, other in zip(a, b, strict=True))
 
 
 def _grouped(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:

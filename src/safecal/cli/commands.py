@@ -17,7 +17,7 @@ from .. import documents
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..files import parsed_json
-from ..inputs.columns import in_options
+from ..inputs.columns import Columns, in_options
 from ..judge.baseline import WORSE, Baseline
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate
@@ -47,7 +47,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
     kept = Kept(table.batches, min(_FIXED, options.max_rows)) if options.report else None
     found = evaluate_batches(
         kept or table.batches,
-        bins=options.bins,
+        bins=options.bins if has_bins(table.columns, options) else None,
         bin_on=options.bin_on,
         strategy=options.strategy,
         max_rows=options.max_rows,
@@ -65,7 +65,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         from .recalibrate import fix_of
 
         assert kept is not None
-        fix, line = fix_of(found, kept.whole(), table, options)
+        fix, line = fix_of(found, kept.whole(), table, options) if table.columns.of_classes else (None, None)
         write_report(
             found, options.report, title=options.title, source=table.source.name, command=command_line(), fix=fix,
             fix_command=line,
@@ -88,6 +88,13 @@ def run_evaluate(options: argparse.Namespace) -> int:
         if baseline is not None:
             print(f"\n{baseline!r}")
     return int(options.decided)
+
+
+def has_bins(columns: Columns, options: argparse.Namespace) -> bool:
+    """Tell whether rows have bins: those of a number only by quantiles of their entropy, where that is asked for."""
+    return columns.form not in ("gaussian", "ensemble") or (
+        columns.form == "gaussian" and options.strategy == "quantile"
+    )
 
 
 def _earlier(path: str) -> Evaluation:

@@ -21,6 +21,7 @@ __all__ = [
     "above",
     "add_watch_options",
     "between",
+    "level_and_column",
     "limit_options",
     "name",
     "names",
@@ -77,6 +78,18 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         return value
 
     return read
+
+
+def level_and_column(text: str) -> tuple[float, str]:
+    """Read the level of a quantile and its column: ``0.05=q05``."""
+    level, _, column = text.partition("=")
+    rule = "a level between 0 and 1 and a column, such as 0.05=q05"
+    if not column:
+        raise _refused(rule, text)
+    try:
+        return between(0, 1)(level), column
+    except argparse.ArgumentTypeError:
+        raise _refused(rule, text) from None
 
 
 def some_text(text: str) -> str:

@@ -17,6 +17,7 @@ from .options import (
     WATCH,
     add_watch_options,
     between,
+    level_and_column,
     names,
     output,
     place,
@@ -33,6 +34,7 @@ _EXAMPLES = """examples:
   safecal evaluate model.csv --y label --prob score --gate      status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED
   safecal compare new.csv old.csv --y label --prob score
   safecal recalibrate model.csv --y label --prob score --out calibrated.csv --save calibrator.json
+  safecal poses runs/*/estimate.tum --truth truth.tum --cov runs/*/cov.csv --side right --first rotation
   safecal watch incoming/ --y label --prob score      raise an alarm when a model becomes over-confident
 
 `safecal COMMAND --help` explains each command."""
@@ -44,6 +46,10 @@ _EVALUATE = """examples:
   safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
+  safecal evaluate regression.csv --x truth --mean prediction --std error
+  safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
+  safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
+  safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
 A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
@@ -71,7 +77,7 @@ By default the simplest map that is as good as the best is taken, and after it t
 over-confidence is ruled out. Evaluate the result on rows that were not used to fit it."""
 
 
-_OWN_MODULE = ("recalibrate", "watch", "paper")  # commands with a module of their own
+_OWN_MODULE = ("recalibrate", "poses", "watch", "paper")  # commands with a module of their own
 
 
 def _later(name: str) -> Callable[[argparse.Namespace], int]:
@@ -128,6 +134,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
     )
     _columns(parser)
+    _forecasts(parser)
     _questions(parser)
     _rows(parser)
     _features(parser)
@@ -195,6 +202,14 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=output, metavar="FILE", help="draw before and after: .svg, .png or .pdf")
 
 
+def _poses(parser: argparse.ArgumentParser) -> None:
+    from .pose_options import POSES, add_pose_options
+
+    parser.epilog = POSES
+    add_pose_options(parser)
+    _limits(parser)
+
+
 def _watch(parser: argparse.ArgumentParser) -> None:
     parser.epilog = WATCH
     add_watch_options(parser)
@@ -223,6 +238,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "compare": ("compare two models on the same rows", _compare),
     "plan": ("estimate how many rows a verdict needs, from a sample of the predictions", _plan),
     "recalibrate": ("find what fixes a model, or apply it", _recalibrate),
+    "poses": ("judge the covariances of estimated poses: TUM text or nav_msgs/Odometry, one run or many", _poses),
     "watch": ("watch a model in use, and raise an alarm when it becomes over-confident", _watch),
     "demo": ("try safecal on two simulated models, one safe and one unsafe", _demo),
     "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),
@@ -282,6 +298,23 @@ def _columns(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
     group.add_argument("--label", action="append", metavar="LABEL", help="the class of each --prob, in the same order")
+
+
+def _forecasts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("forecasts of a number", "One of four forms; --y, or --x, names what happened.")
+    group.add_argument("--x", dest="y", metavar="COL", help="the same as --y")
+    group.add_argument("--mean", metavar="COL", help="column of means, with --std or --var")
+    group.add_argument("--std", metavar="COL", help="column of standard deviations")
+    group.add_argument("--var", metavar="COL", help="column of variances")
+    group.add_argument("--lower", metavar="COL", help="column of lower ends of intervals, with --upper and --coverage")
+    group.add_argument("--upper", metavar="COL", help="column of upper ends")
+    group.add_argument("--coverage", type=between(0, 1), metavar="X", help="how often intervals are to hold: 0.9")
+    group.add_argument(
+        "--quantile", action="append", type=level_and_column, metavar="LEVEL=COL", help="a quantile; give two or more"
+    )
+    group.add_argument(
+        "--draws", action="append", metavar="COL", help="columns of draws; 'draw_*' names all that begin so"
+    )
 
 
 def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:

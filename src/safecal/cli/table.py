@@ -8,8 +8,7 @@ from typing import Any, TypedDict, Unpack, final
 
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
-from ..families.categorical import Categorical
-from ..inputs.columns import SHELL, Columns, Unclear, about_columns, find_columns, near_names
+from ..inputs.columns import SHELL, Columns, Stated, Unclear, about_columns, find_columns, matching, near_names
 from ..inputs.logs import SampleLogs, log_kind
 from ..inputs.questions import Scale
 from ..inputs.reader import Batch, Reader, Rows, join_batches
@@ -74,6 +73,8 @@ class TableFile:
             prob=prob,
             logits=logits,
             outcome=outcome,
+            stated=_stated(options, source.columns),
+            of_numbers=hasattr(options, "draws"),
             by=tuple(getattr(options, "by", None) or ()),
             features=tuple(getattr(options, "features", None) or ()),
             cluster=options.cluster,
@@ -133,7 +134,7 @@ class Kept:
         self._parts, self._few, n = [], True, 0
         for batch in self.batches():
             n += batch.predictions.n
-            classes = batch.predictions.classes if isinstance(batch.predictions, Categorical) else 1
+            classes = batch.predictions.classes or 1
             few = n <= self.most and n * classes <= _MOST_VALUES and classes <= _MOST_CLASSES
             self._few = self._few and few
             if self._few:
@@ -145,6 +146,22 @@ class Kept:
     def whole(self) -> Batch | None:
         """Return all rows; None where they were too many."""
         return join_batches(self._parts) if self._few else None
+
+
+def _stated(options: argparse.Namespace, there: Sequence[str]) -> Stated | None:
+    """Return how a forecast is stated by the options; None where they state none, or there are none."""
+    if not hasattr(options, "draws"):
+        return None
+    draws = matching(there, options.draws) if options.draws else None
+    names = ("mean", "std", "var", "lower", "upper", "coverage")
+    given: dict[str, Any] = {name: getattr(options, name) for name in names}
+    try:
+        return Stated.of(**given, quantile=dict(options.quantile or ()), draws=draws)
+    except FormError as error:
+        hint = (
+            "`--mean m --std s`; `--lower a --upper b --coverage 0.9`; `--quantile 0.05=q05 ...`; or `--draws 'd_*'`."
+        )
+        raise FormError(f"{str(error).replace('`forecast`', 'a forecast')}\n\nHint: {hint}") from None
 
 
 def file_inputs(files: Sequence[str]) -> dict[str, str | None]:
@@ -160,14 +177,18 @@ def chosen_columns(
     prob: Sequence[str] | None = None,
     logits: Sequence[str] | None = None,
     outcome: bool = True,
+    stated: Stated | None = None,
+    of_numbers: bool = False,
     **more: Unpack[ColumnOptions],
 ) -> Columns:
     """Return which column is what, by the options, or by name where only one reading is possible."""
     try:
-        happened, values, form = find_columns(source.columns, y, prob, logits, outcome=outcome)
+        happened, known = find_columns(
+            source.columns, y, prob, logits, outcome=outcome, stated=stated, of_numbers=of_numbers
+        )
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
-    return _known(source, Columns(happened, values, form, **more))
+    return _known(source, Columns(happened, known.values, known.form, known.spread, levels=known.levels, **more))
 
 
 def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None) -> tuple[Source, Columns]:

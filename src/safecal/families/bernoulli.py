@@ -20,7 +20,7 @@ from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Mapped, Rows
 from ..errors import ShapeError, UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
@@ -50,6 +50,8 @@ class Bernoulli(Predictions):
     discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
     quick_bins: ClassVar[tuple[str, ...]] = ("probability", "confidence")
+    has_odds: ClassVar[bool] = True
+    mapped: ClassVar[Mapped] = "classes"
 
     happened: BoolArray
     values: AnyArray
@@ -64,6 +66,13 @@ class Bernoulli(Predictions):
     @property
     def what_happened(self) -> AnyArray:
         return self.happened
+
+    @property
+    def classes(self) -> int:
+        return 2
+
+    def with_logits(self, logits: FloatArray) -> Predictions:
+        return replace(self, values=logits, logits=True, clip=None, row_labels=None)
 
     def take(self, index: IndexArray) -> Self:
         return replace(self, happened=self.happened[index], values=self.values[index], row_labels=None)

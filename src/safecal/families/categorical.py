@@ -21,8 +21,9 @@ from .._sums.causes import MOST, ClassSums
 from .._sums.clusters import Near
 from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Mapped, Rows
 from ..errors import ShapeError, UnavailableError
+from .bernoulli import Bernoulli
 from .family import AT_NEAR, BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
@@ -54,6 +55,7 @@ class Categorical(Predictions):
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
+    mapped: ClassVar[Mapped] = "classes"
 
     happened: IndexArray
     values: AnyArray
@@ -96,6 +98,16 @@ class Categorical(Predictions):
     def classes(self) -> int:
         """Number of classes."""
         return int(self.values.shape[1])
+
+    def as_odds(self) -> Predictions:
+        if self.classes != 2:
+            return self
+        gaps = self.log_gaps(slice(0, self.n))
+        return Bernoulli(self.happened == 1, gaps[:, 0] - gaps[:, 1], True, None, self.row_labels)
+
+    def with_logits(self, logits: FloatArray) -> Predictions:
+        infinite = bool(np.isneginf(logits).any())
+        return replace(self, values=logits, logits=True, infinite=infinite, clip=None, row_labels=None)
 
     @property
     def least_excess(self) -> float:

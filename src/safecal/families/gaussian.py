@@ -25,7 +25,7 @@ from .._steady import steady
 from .._sums.clusters import NEAR, Near
 from .._sums.looks import Look
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows, Spread
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, Spread
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
@@ -51,6 +51,7 @@ class Gaussian(Predictions):
         tempered="call `apply_states`.",
     )
     chi_square: ClassVar[bool] = True
+    mapped: ClassVar[Mapped] = "states"
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     x_true: AnyArray
@@ -63,6 +64,8 @@ class Gaussian(Predictions):
     row_labels: RowLabels | None = None
     parts: tuple[tuple[str, tuple[int, ...]], ...] = ()  # components that are looked at by themselves, too, by name
     part: str | None = None  # the part of other states that these are
+    seen: Look | None = None  # how they are seen, where they stand for something else
+    beside: tuple[Predictions, ...] = ()  # other looks at the same rows
 
     @property
     def n(self) -> int:
@@ -74,13 +77,15 @@ class Gaussian(Predictions):
 
     @property
     def look(self) -> Look | None:
+        if self.seen is not None:
+            return self.seen
         if self.part is not None:
             return Look(self.part, f"in {self.part}")
         return Look("all", "in all axes together") if self.parts else None
 
     @property
     def others(self) -> tuple[Predictions, ...]:
-        return tuple(self.marginal(kept, name) for name, kept in self.parts)
+        return (*self.beside, *(self.marginal(kept, name) for name, kept in self.parts))
 
     def marginal(self, kept: tuple[int, ...], name: str | None = None) -> Gaussian:
         """Return some components of states with covariance matrices, the others integrated out."""
@@ -96,17 +101,21 @@ class Gaussian(Predictions):
 
     def take(self, index: IndexArray) -> Self:
         spread = self.spread[index] if self._spread_by_row else self.spread
-        return replace(self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None)
+        beside = tuple(other.take(index) for other in self.beside)
+        return replace(
+            self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None, beside=beside
+        )
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        forms = {(one.x_true.shape[1:], one.form, one.angles, one.method, one.parts) for one in parts}
+        forms = {(one.x_true.shape[1:], one.form, one.angles, one.method, one.parts, one.seen) for one in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
         x_true, mean, spread = (
             np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
         )
-        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None)
+        beside = tuple(some[0].concatenate(some) for some in zip(*(part.beside for part in parts), strict=True))
+        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, beside=beside)
 
     @property
     def dimension(self) -> int:

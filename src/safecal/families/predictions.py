@@ -37,6 +37,9 @@ FAMILIES = {
     "gaussian": ("gaussian", "Gaussian"),
     "density": ("density", "Density"),
     "bounded": ("bounded", "Bounded"),
+    "ensemble": ("ensemble", "Ensemble"),
+    "intervals": ("forecasts", "Intervals"),
+    "quantiles": ("forecasts", "Quantiles"),
 }
 
 
@@ -110,6 +113,30 @@ class Predictions(Family):
     def row_blocks(self) -> Iterator[slice]:
         """Cut the rows into blocks that fit comfortably into memory."""
         return self._rows(self._block_rows)
+
+    def as_odds(self) -> Predictions:
+        """Return predictions of two classes, a column each, as log-odds of the second; others as they are."""
+        return self
+
+    def with_logits(self, logits: FloatArray) -> Predictions:
+        """Return the same outcomes beside other logits.
+
+        Parameters
+        ----------
+        logits : ndarray of shape (n,) or (n, K)
+            Log-odds of the positive class, or a logit for each class.
+
+        Returns
+        -------
+        Predictions
+            Of the same family.
+
+        Raises
+        ------
+        UnavailableError
+            For a family that has no logits.
+        """
+        raise UnavailableError(f"a map does not apply to {self.family} predictions.")
 
     def take(self, index: IndexArray) -> Self:
         """Return some rows.

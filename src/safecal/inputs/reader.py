@@ -15,6 +15,8 @@ from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
 from ..families.categorical import Categorical
 from ..families.classifier import classifier
+from ..families.ensemble import ensemble
+from ..families.forecasts import intervals, quantiles
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .columns import Columns
@@ -202,7 +204,7 @@ class Reader:
         columns = self.columns
         if columns.y_true is None:
             return None
-        if columns.form == "gaussian":
+        if not columns.of_classes:
             return numbers(rows[columns.y_true], columns.y_true)
         found = labels(rows[columns.y_true], columns.y_true, words=self._words)
         kind = "words" if found.values.dtype.kind in "UO" else "numbers"
@@ -244,6 +246,12 @@ class Reader:
             given: dict[str, Any] = {columns.spread[0]: spread.values[part]}
             return gaussian(y, v, **given)
         self._look_across(y, v)
+        if columns.form == "intervals":
+            return intervals(y, v[:, 0], v[:, 1], level=columns.levels[0])
+        if columns.form == "quantiles":
+            return quantiles(y, v, levels=columns.levels)
+        if columns.form == "ensemble":
+            return ensemble(y, v)
         given = {columns.form: v}
         names = None if columns.labels is None else _alike_typed(columns.labels, y)
         if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:

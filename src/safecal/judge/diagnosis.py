@@ -23,6 +23,7 @@ from ..inference.bounds import law_of
 from ..inference.cox import LogisticRows
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts, gain_by_shifts, shift_gain
+from .forecasts import stated_fault
 from .places import Place
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
@@ -121,6 +122,9 @@ def diagnose(
     alone = _only_a_group(where, others) or _only_a_slice(where, tally)
     if alone is not None:
         return alone
+    if mends := family_named(tally.family).words.mends:
+        evidence, cause = stated_fault(tally), "too sharp" if tally.summary.ecd > 0.0 else "too vague"
+        return Diagnosis(cause, evidence, mends) if evidence else None
     if tally.points is not None:
         return _two_classes(tally, temperature, where)
     return _others(tally, temperature, where, worst_share)

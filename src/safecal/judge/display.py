@@ -281,17 +281,13 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
 
 def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
     """Return what each look at the rows says by itself, where there is more than one."""
-    if len(looks) < 2:
-        return []
-    rows = []
-    for one in looks:
+    rows: list[Metric] = []
+    for one in looks if len(looks) > 1 else ():
         look, ecd = one.look, one.ecd
         assert look is not None
         may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
-        between = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
-        rows.append(
-            (look.name, number(ecd.value, signed=True), f"nat, ECD {look.seen}, {between}: {one.decision}{may}")
-        )
+        ends = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
+        rows.append((look.name, number(ecd.value, signed=True), f"nat, {ends}: by itself {one.decision}{may}"))
     return rows
 
 

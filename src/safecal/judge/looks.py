@@ -82,7 +82,7 @@ def _reason(decision: str, verdicts: list[Verdict], which: int) -> str:
     look = one.look
     assert look is not None
     if decision == SAFE:
-        said = [f"{v.look.seen}, {v.reason}" for v in verdicts if v.look is not None and v.look.acquits]
+        said = [f"{v.look.seen}, {v.reason} {v.look.why}".rstrip() for v in verdicts if v.look and v.look.acquits]
         return " ".join([said[0], *(text[:1].upper() + text[1:] for text in said[1:])])
     if decision == UNDETERMINED and one.decision == SAFE:  # no look acquits
         return f"{look.seen}, nothing is found beyond the limits, but that does not make it safe. {look.why}".rstrip()

@@ -294,8 +294,7 @@ def _pass(
         scored, w = predictions.weighted(rows, weight)
         w = np.ones(len(scored)) if w is None else w
         index = split.index(scored, rows)
-        two = predictions.family == "bernoulli"
-        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows) if two else None)
+        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows) if predictions.has_odds else None)
         score += float(np.dot(w, beyond))
         variance += float(np.dot(w * w, spread))
         predicted, observed = scored.predicted, scored.observed

@@ -16,6 +16,7 @@ from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..errors import TruthError
+from ..families.predictions import family_named
 from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
@@ -309,7 +310,10 @@ def judge(
         if decision != SAFE or side == "under-confident":
             diagnosis = diagnose(tally, temperature, places, worst_share, others)
         cause = "" if diagnosis is None else diagnosis.cause
-        reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE)
+        mends = family_named(tally.family).words.mends
+        reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE and not mends)
+        if mends and diagnosis is not None and (on_average == UNSAFE or not places):
+            reason += f" {diagnosis.evidence[:1].upper()}{diagnosis.evidence[1:]}"
         if decision == UNDETERMINED and on_average == SAFE and alone and not places:
             reason = "one row proves nothing."
         if hopeless:

@@ -176,17 +176,13 @@ class Applied(ABC):
             values = np.clip(values, predictions.clip, 1.0 - predictions.clip)
             values = values / values.sum(axis=1, keepdims=True) if values.ndim == 2 else values
         z = self.apply_logits(**{form: values}, by=by)
-        if isinstance(predictions, Bernoulli):
-            return Bernoulli(predictions.happened, z, True, None)
-        infinite = bool(np.isneginf(z).any())
-        names, choices = predictions.names, predictions.choices
-        return Categorical(predictions.happened, z, True, infinite, None, names=names, choices=choices)
+        return predictions.with_logits(z)
 
     def _must_be(self, wanted: str) -> None:
         family = getattr(self, "family_", None)
         if family is None:
             unfitted()
-        if (family == "gaussian") != (wanted == "states") or family == "density":
+        if family_named(family).mapped != wanted:
             other_kind(family, wanted, family_named(family).words.tempered)
 
     def _mapped(self, z: FloatArray, by: By | None, reference: str) -> FloatArray:
@@ -264,7 +260,7 @@ class Applied(ABC):
     def _class_number(self) -> int:
         if self.classes_ is not None:
             return self.classes_
-        if self.family_ == "bernoulli":
+        if family_named(self.family_).has_odds:
             return 2
         raise UnavailableError("an early document does not say how many classes there are.\n\nHint: fit it again.")
 

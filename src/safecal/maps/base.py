@@ -8,14 +8,12 @@ from .. import documents
 from .._checks.columns import clusters, group_codes, same_labels, weights
 from .._steady import steadied
 from .._types import AnyArray, ArrayLike, By, IndexArray, Labels, Spread
-from ..families.bernoulli import Bernoulli
-from ..families.categorical import Categorical
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .applying import Applied
 
-__all__ = ["OPTIONS", "Grouping", "Map", "Rows", "class_count"]
+__all__ = ["OPTIONS", "Grouping", "Map", "Rows"]
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
     "level": documents.LEVEL,
@@ -23,6 +21,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "sharpen": documents.flag,
     "shared": documents.flag,
     "folds": documents.count(2),
+    "bias": documents.flag,
 }
 
 
@@ -53,13 +52,6 @@ class Grouping(NamedTuple):
     def take(self, index: IndexArray) -> "Grouping":
         """Return the groups of some rows."""
         return Grouping(self.keys, self.codes[index])
-
-
-def class_count(predictions: Predictions) -> int | None:
-    """Return how many classes there are; None for states and densities."""
-    if isinstance(predictions, Bernoulli):
-        return 2
-    return predictions.classes if isinstance(predictions, Categorical) else None
 
 
 @steadied
@@ -215,7 +207,7 @@ class Map(Applied):
         codes = None if cluster is None else clusters(cluster, n, reference)[0]
         grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
         self._fit_rows(Rows(predictions, weight, codes), grouping)
-        self.family_, self.classes_, self.n_ = predictions.family, class_count(predictions), n
+        self.family_, self.classes_, self.n_ = predictions.family, predictions.classes, n
         return self
 
     # As others know it

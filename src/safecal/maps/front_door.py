@@ -20,7 +20,7 @@ from ..families.predictions import Predictions
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions
-from .base import Grouping, Map, Rows, class_count
+from .base import Grouping, Map, Rows
 from .plain import Identity
 from .result import Candidate, Recalibration
 from .safe import PLAIN, Safe, cross_fitted, folds_of
@@ -187,9 +187,9 @@ def _left(before: Evaluation, table: list[Candidate], why: str, rows: Rows) -> R
 
 def _candidates(predictions: Predictions) -> list[str]:
     """Return the maps for some predictions, the simplest first."""
-    classes = class_count(predictions)
+    classes = predictions.classes
     if classes is None:
-        return ["identity", "temperature", "axes"] if predictions.family == "gaussian" else ["identity", "temperature"]
+        return ["identity", "temperature", *(["axes"] if predictions.mapped == "states" else [])]
     more = ["beta", "isotonic"] if classes == 2 else ["vector"]
     return ["identity", "temperature", "affine", *more]
 
@@ -199,7 +199,7 @@ def _tried(name: str, rows: Rows, grouping: Grouping | None, fold: IndexArray) -
     one = PLAIN[name]()
     try:
         one._fit_rows(rows, grouping)
-        one.family_, one.classes_, one.n_ = rows.predictions.family, class_count(rows.predictions), rows.n
+        one.family_, one.classes_, one.n_ = rows.predictions.family, rows.predictions.classes, rows.n
         if isinstance(one, Identity):
             return _Trial(name, one, rows.predictions)
         return _Trial(name, one, cross_fitted(one, rows, grouping, fold))

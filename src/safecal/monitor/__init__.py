@@ -19,7 +19,7 @@ from ..files import schema
 from ..options import Limits
 from .alarm import Alarm
 from .evidence import DETECT, FORMS, Stream
-from .process import as_odds, blocks, shiftable
+from .process import blocks
 from .state import MonitorState
 from .windows import Windows
 
@@ -152,8 +152,8 @@ class Monitor(MonitorState):
                 raise fail(OptionError, name, "must be text", got=show(value), hint=f"pass `{name}=str(...)`.")
         if batch is not None and window is None:
             raise fail(OptionError, "batch", "needs a `window`, which remembers it", hint='pass `window="all"`.')
-        if self._family != "categorical":  # a monitor that was begun with columns goes on with them
-            predictions = as_odds(predictions)
+        if predictions.family != self._family:  # a monitor that was begun with columns goes on with them
+            predictions = predictions.as_odds()
         if self._family not in (None, predictions.family):
             got = f"{predictions.family} after {self._family}"
             raise fail(OptionError, "predictions", "must be of one family", got=got, hint="use a monitor for each.")
@@ -338,7 +338,7 @@ class Monitor(MonitorState):
             ((given.most, given.judged) == (windows.most, windows.judged), "must keep as many `windows` as it says"),
             ((self._family is None) == (n == 0), "must have a `family` where it has rows, and none where it has none"),
             (
-                n == 0 or not self._total.process.up or shiftable(self._family),
+                n == 0 or not self._total.process.up or self._shifts(self._family),
                 f"must not look at shifts of {self._family} predictions",
             ),
             (len(set(keys)) == len(keys) and None not in keys, "must have different `groups`, none of them null"),

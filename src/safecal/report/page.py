@@ -64,15 +64,22 @@ class Context:
     fix_command: str | None = None  # that finds the fix
 
 
-def page(evaluation: Evaluation, context: Context, after: Evaluation | None, fix: Recalibration | None = None) -> str:
-    """Return the whole page."""
+def page(
+    evaluation: Evaluation,
+    context: Context,
+    after: Evaluation | None,
+    fix: Recalibration | None = None,
+    *,
+    more: Sequence[Markup] = (),
+) -> str:
+    """Return the whole page; ``more`` sections follow the numbers, and stand for what fixes the model."""
     findings = Findings.of(evaluation)
     body = [
         verdict_section(findings),
         where_section(findings),
         slices_section(findings),
         numbers_section(findings),
-        fix_section(evaluation, fix, context.fix_command),
+        fix_section(evaluation, fix, context.fix_command) if not more else join(more),
         None if after is None else after_section(evaluation, findings.verdict, after),
         pictures_section(findings),
         tables_section(findings),

@@ -106,6 +106,8 @@ def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
         steps.append(
             ("Train it again, or do not use it.", "Its confidence says nothing, and no temperature changes that.")
         )
+    elif family.words.mends:
+        steps.append(("Widen it.", with_code(family.words.mends)))
     elif family.words.factor is None:
         steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
     elif mends:
@@ -173,12 +175,12 @@ Row = tuple[str, str, str]  # name, before, after
 
 def fix_section(evaluation: Evaluation, fix: Recalibration | None, command: str | None) -> Markup | None:
     """Return what the best map would win and the lines to paste; where none was tried, how to try it."""
-    if fix is None and (evaluation.verdict.decision == SAFE or evaluation.family not in _PYTHON):
+    if fix is None and (evaluation.verdict.decision == SAFE or family_named(evaluation.family).mapped not in _PYTHON):
         return None
     parts = _not_tried(command) if fix is None else _tried(evaluation, fix)
     if command is not None:
         parts += [element("h3", "On the command line"), _code(command, "The command of the fix")]
-    if evaluation.family in _PYTHON:
+    if family_named(evaluation.family).mapped in _PYTHON:
         parts += [element("h3", "In Python"), _code(_snippet(evaluation, fix), "The Python code of the fix")]
     function = None if fix is None else _function(fix.map)
     if function is not None:
@@ -256,15 +258,14 @@ def _candidate(one: Candidate, taken: bool) -> Markup:
 
 
 _PYTHON = {
-    "bernoulli": ("y_true, y_prob", "better = fixed.apply(y_prob)"),
-    "categorical": ("y_true, y_prob", "better = fixed.apply(y_prob)"),
-    "gaussian": ("safecal.gaussian(x_true, mean, cov=cov)", "better = fixed.map.apply_states(cov=cov)"),
+    "classes": ("y_true, y_prob", "better = fixed.apply(y_prob)"),
+    "states": ("safecal.gaussian(x_true, mean, cov=cov)", "better = fixed.map.apply_states(cov=cov)"),
 }
 
 
 def _snippet(evaluation: Evaluation, fix: Recalibration | None) -> str:
     """Return Python that finds the same fix from the data; where none was tried, with a report of it."""
-    given, use = _PYTHON[evaluation.family]
+    given, use = _PYTHON[family_named(evaluation.family).mapped]
     groups = evaluation.groups if fix is None else fix.before.groups
     options = ["by=groups"] if groups is not None else []
     options += ["cluster=clusters"] if evaluation.test.method == "cluster" else []

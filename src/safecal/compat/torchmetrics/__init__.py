@@ -7,8 +7,8 @@ from typing import Any, final
 
 from ..._checks.columns import choice, whole_number
 from ..._sums.bins import Bins
+from ...engines.torch.sums import METRICS
 from .state import Calibration, binary_rows, class_rows
-from .sums import METRICS
 
 __all__ = ["BinaryCalibration", "BinaryECD", "MulticlassCalibration", "MulticlassECD"]
 

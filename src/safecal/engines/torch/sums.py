@@ -1,42 +1,47 @@
-"""The states of a metric: columns of rows on tensors, what they add to the states, and what is read off them.
+"""The sums of an evaluation on tensors: columns of rows, what they add to the sums, and what is read off them.
 
 Columns are in float64: those of `safecal.bernoulli` and `safecal.categorical`. A row without an answer (NaN, a value
 out of range, an unknown label) has an excess of NaN: the device is not waited for.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from ..._checks.classes import row_tolerance
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
-from ..._sums.causes import MOST
+from ..._sums.bins import Bins
+from ..._sums.causes import MOST, ClassSums
 from ..._sums.cells import Cells
 from ..._sums.histogram import CELLS as SPREAD_CELLS
 from ..._sums.histogram import FIRST, SIDE, Histogram
 from ..._sums.nodes import Nodes
 from ..._sums.ordered import Ordered
 from ..._sums.scored import completed
+from ..._sums.table import Table, bin_keys
+from ..._sums.tally import Tally
 from ..._types import FloatArray
-from ...engines.torch.binary import binary_columns
-from ...engines.torch.tensors import block_rows, formulas, load_torch, widened
+from ...families.predictions import family_named
+from .binary import binary_columns
+from .tensors import block_rows, load_torch, node_columns, on_cuda, scored_columns, widened
 
 __all__ = [
     "FORMS",
     "METRICS",
     "Columns",
-    "Gaps",
+    "Classes",
     "Odds",
     "Rulers",
     "add_rows",
-    "certain",
     "metrics",
-    "ordered",
     "rows_at_once",
     "shapes",
-    "spectrum",
     "summary_columns",
+    "table_of",
+    "tally_of",
 ]
 
 # Columns of the sums by bin, by the names of `Summary`.
@@ -47,12 +52,11 @@ NAMES = (
 )  # fmt: skip
 METRICS = ("ecd", "nll", "ece", "esce", "brier", "accuracy")
 _AT = {name: k for k, name in enumerate(NAMES)}
+_COPIES = 1 << 16  # sums that take turns, at most
 _BLOCK = 1 << 22  # values worked on at once, at most
-_CACHE = 1 << 15  # values whose powers fit into the cache of a processor
 _MAGNITUDE = (1 << 63) - 1  # every bit of a float but its sign
 _SHIFT = 48  # leaves the exponent and the first four binary digits, which number the cells of log-odds
 _BEFORE = int(LOWEST[1:2].view(np.int64)[0] >> _SHIFT) - 1  # the number before the first cell
-_FAR = 3000.0  # a gap whose exponential is 0 at every node
 
 
 class Odds(NamedTuple):
@@ -62,13 +66,15 @@ class Odds(NamedTuple):
     positive: Any  # whether that is the positive one
 
 
-class Gaps(NamedTuple):
-    """What inference needs of rows of K classes beside the columns."""
+class Classes(NamedTuple):
+    """What inference needs of rows of K classes beside the columns; of shape (n,) where nothing else is said."""
 
-    gaps: Any  # of log-probability below the likeliest class, (n, K); infinite for that class itself
-    surprised: Any  # whether the outcome was less likely than another, (n,)
-    top: Any  # the likeliest class, (n,)
-    happened: Any  # the class that happened, (n,)
+    nodes: Any  # the log-partition and three derivatives at each node, (20, n)
+    surprised: Any  # whether the outcome was less likely than another
+    top: Any  # the likeliest class
+    happened: Any  # the class that happened
+    classes: int
+    log_p: Any  # of every class, (n, K); None where classes are many
 
 
 class Columns(NamedTuple):
@@ -84,7 +90,7 @@ class Columns(NamedTuple):
     correct: Any
     brier: Any
     certain: Any  # whether some class has a probability of exactly 0
-    more: Odds | Gaps
+    more: Odds | Classes
 
 
 def _binary(values: Any, y: Any, logits: bool) -> Columns:
@@ -131,31 +137,39 @@ def class_probabilities(values: Any, y: Any) -> Columns:
     confidence, top = p.amax(-1), p.argmax(-1)
     correct = top == y
     log_top = confidence.log()
-    gaps = torch.where(p > 0.0, log_top[:, None] - z, torch.inf)
+    gaps = torch.where(p > 0.0, log_top[:, None] - z, torch.inf).scatter(-1, top[:, None], torch.inf)
+    # An outcome as likely as the most likely one is no surprise.
+    surprised = ~correct & (-z_y > -log_top * (1.0 + 1e-9))
+    log_p = torch.where(p > 0.0, z, -torch.inf) if K <= MOST else None
     return Columns(
         torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
         confidence, correct, confidence, correct, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
-        _more(gaps, top, y, -z_y, log_top),
+        Classes(node_columns(gaps), surprised, top, y, K, log_p),
     )  # fmt: skip
 
 
 def class_logits(values: Any, y: Any) -> Columns:
-    """Score (n, K) logits."""
-    z = widened(values)
+    """Score (n, K) logits: by the Triton kernel where it runs, else in float64."""
+    K = values.shape[-1]
+    z = values if on_cuda(values) else widened(values)
     y = y.to(z.device)
-    surprisal, entropy, varentropy, excess, third, brier, confidence, _ = formulas(z, y, True)
-    largest, top = z.amax(-1), z.argmax(-1)  # of equals the first, as in NumPy
-    correct = top == y
-    brier = brier / 2.0 if z.shape[-1] == 2 else brier
-    certain = (z.amin(-1) - largest).isneginf()
-    more = _more(largest[:, None] - z, top, y, surprisal, confidence.log())
-    return Columns(excess, varentropy, third, entropy, confidence, correct, confidence, correct, brier, certain, more)
+    return class_columns(scored_columns(y, z, None, None, 2), y, K, z)
 
 
-def _more(gaps: Any, top: Any, y: Any, surprisal: Any, log_top: Any) -> Gaps:
-    # An outcome as likely as the most likely one is no surprise.
-    surprised = (top != y) & (surprisal > -log_top * (1.0 + 1e-9))
-    return Gaps(gaps.scatter(-1, top[:, None], float("inf")), surprised, top, y)
+def class_columns(found: Any, y: Any, classes: int, z: Any = None) -> Columns:
+    """Name the columns of `scored_columns`; ``z`` are the logits, which sums by class need where classes are few."""
+    found = widened(found)
+    y = y.to(found.device)
+    _, entropy, varentropy, excess, third, brier, confidence, correct, surprised, certain, top, *_ = found
+    brier = brier / 2.0 if classes == 2 else brier
+    log_p = None
+    if classes <= MOST and z is not None:
+        log_p = widened(z).log_softmax(-1)
+    more = Classes(found[len(found) - 4 * len(NODES) :], surprised.bool(), top.long(), y, classes, log_p)
+    return Columns(
+        excess, varentropy, third, entropy, confidence, correct.bool(), confidence, correct.bool(), brier,
+        certain.bool(), more,
+    )  # fmt: skip
 
 
 FORMS: dict[tuple[str, bool], Callable[[Any, Any], Columns]] = {
@@ -215,10 +229,10 @@ def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
     if isinstance(columns.more, Odds):
         inside = counted & ~columns.certain
         return found | {"cells": _odds_cells(columns.more, inside, ~columns.correct, rulers.centres)}
-    if columns.more.gaps.shape[1] <= MOST:
+    if columns.more.log_p is not None:
         found["by_class"] = _class_sums(columns, columns.more, counted)
     return found | {
-        "nodes": _node_sums(columns.more, possible),
+        "nodes": torch.where(possible, columns.more.nodes, 0.0).sum(1).reshape(len(NODES), 4),
         "surprises": (columns.more.surprised & possible).sum(dtype=torch.float64),
         "spread": _by_key([possible, e], _spread_cells(torch, e), SPREAD_CELLS),
         "ordered": _by_key(parts, *_order_cells(columns)),
@@ -246,42 +260,14 @@ def _top_cells(columns: Columns, counted: Any, centres: Any) -> Any:
     return _odds_cells(Odds(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
 
 
-def _class_sums(columns: Columns, more: Gaps, counted: Any) -> Any:
+def _class_sums(columns: Columns, more: Classes, counted: Any) -> Any:
     """Sum probabilities of classes and their products, as `ClassSums` does."""
     torch = load_torch()
-    gaps = more.gaps.scatter(-1, more.top[:, None], 0.0)
-    log_p = columns.confidence.log()[:, None] - gaps.clamp(max=_FAR)
-    p = torch.where(counted[:, None], log_p.exp(), 0.0)
-    plogp = torch.where(p > 0.0, p * (log_p + columns.entropy[:, None]), 0.0)
+    p = torch.where(counted[:, None], more.log_p.exp(), 0.0)
+    plogp = torch.where(p > 0.0, p * (more.log_p + columns.entropy[:, None]), 0.0)
     seen = (more.happened[:, None] == torch.arange(p.shape[1], device=p.device)) & counted[:, None]
     parts = [p.T @ p, plogp.sum(0)[:, None], p.sum(0)[:, None], seen.sum(0, dtype=torch.float64)[:, None]]
     return torch.cat(parts, dim=1)
-
-
-def _node_sums(more: Gaps, possible: Any) -> Any:
-    """Sum ``R`` and its first three derivatives at each node, as `node_rows` gives them."""
-    n, classes = more.gaps.shape
-    step = max(1, _CACHE // classes) if more.gaps.device.type == "cpu" else max(1, n)
-    parts = zip(more.gaps.split(step), possible.split(step), strict=True)
-    return sum(_nodes(gaps, kept) for gaps, kept in parts)
-
-
-def _nodes(gaps: Any, kept: Any) -> Any:
-    torch = load_torch()
-    n, classes = gaps.shape
-    tilts, powers = gaps.new_empty((n, len(NODES), classes)), gaps.new_empty((n, 4, classes))
-    powers[:, 0] = 1.0
-    powers[:, 1] = gaps.clamp(max=_FAR)
-    for k in (2, 3):
-        torch.mul(powers[:, k - 1], powers[:, 1], out=powers[:, k])
-    torch.exp(-NODES[0] * powers[:, 1], out=tilts[:, 0])
-    for k in range(1, len(NODES)):  # each node is twice the one before
-        torch.mul(tilts[:, k - 1], tilts[:, k - 1], out=tilts[:, k])
-    rest, first, second, third = torch.bmm(tilts, powers.transpose(1, 2)).unbind(-1)
-    first, second, third = (moment / (1.0 + rest) for moment in (first, second, third))
-    derivatives = [-first, second - first * first, first * (3.0 * second - 2.0 * first * first) - third]
-    rows = torch.stack([rest.log1p(), *derivatives], dim=-1)
-    return torch.where(kept[:, None, None], rows, 0.0).sum(0)
 
 
 def _spread_cells(torch: Any, excess: Any) -> Any:
@@ -293,11 +279,11 @@ def _spread_cells(torch: Any, excess: Any) -> Any:
 
 def _order_cells(columns: Columns) -> tuple[Any, int]:
     """Number the cells as `confidence_cells` does, and say how many there are."""
-    assert isinstance(columns.more, Gaps)
+    assert isinstance(columns.more, Classes)
     odds = columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()
     cell = ((CONFIDENCE_STEPS * odds + HAIR).floor() + CONFIDENCES // 2).clamp(0, CONFIDENCES - 1)
     cell = cell.nan_to_num().long()  # rows without an answer are not counted, or refused
-    classes = columns.more.gaps.shape[1]
+    classes = columns.more.classes
     return (cell, CONFIDENCES) if classes > BY_CLASS else (columns.more.top * CONFIDENCES + cell, classes * CONFIDENCES)
 
 
@@ -307,9 +293,12 @@ def _by_key(parts: list[Any], index: Any, size: int) -> Any:
     wide = [part.to(torch.float64) for part in parts]
     if index.device.type == "cpu":
         return torch.stack([torch.bincount(index, part, minlength=size) for part in wide], dim=1)
-    # On a device, bincount would be waited for.
-    out = torch.zeros((len(wide), size), dtype=torch.float64, device=index.device)
-    return out.index_add_(1, index, torch.stack(wide)).T
+    # On a device, bincount would be waited for. Rows take turns among copies of the sums, so that few of them meet.
+    copies = max(1, min(_COPIES // size, len(index) // 256))
+    if copies > 1:
+        index = index + size * (torch.arange(len(index), device=index.device) % copies)
+    out = torch.zeros((len(wide), copies * size), dtype=torch.float64, device=index.device)
+    return out.index_add_(1, index, torch.stack(wide)).reshape(len(wide), copies, size).sum(1).T
 
 
 def metrics(sums: Any) -> dict[str, Any]:
@@ -337,23 +326,33 @@ def summary_columns(sums: FloatArray) -> FloatArray:
     return completed(found | {"weight_impossible": found["n_impossible"], "weight2": possible, "weight3": possible})
 
 
-def certain(sums: FloatArray) -> int:
-    """Return how many rows gave some class a probability of exactly 0."""
-    return int(sums[:, _AT["n_certain"]].sum())
+def table_of(sums: FloatArray, family: str, bins: Bins) -> Table:
+    """Return the table of bins."""
+    of_family = family_named(family)
+    return Table(of_family.bin_choices[0], bin_keys(bins), summary_columns(sums), bins, not of_family.has_odds)
 
 
-def ordered(states: dict[str, FloatArray]) -> Ordered | None:
-    """Return the sums by cell of K classes in the order of their confidence."""
-    if "ordered" not in states:
-        return None
-    used = np.flatnonzero(states["ordered"][:, _AT["n"]])
-    return Ordered("confidence", used, summary_columns(states["ordered"][used]))
-
-
-def spectrum(states: dict[str, FloatArray]) -> tuple[Cells | Nodes, Histogram | None]:
-    """Return what a `Tally` holds beside the sums by bin: its spectrum, and the spread that cells would tell."""
-    if "cells" in states:
-        return Cells(states["cells"]), None
-    sums = states["nodes"]
-    nodes = Nodes(np.concatenate([sums, sums[:, 2:]], axis=1), int(states["surprises"]))
-    return nodes, Histogram.of(states["spread"])
+def tally_of(states: dict[str, FloatArray], family: str, bins: Bins, classes: int) -> Tally:
+    """Return the `Tally` that the sums of all rows make."""
+    table = table_of(states["sums"], family, bins)
+    more: dict[str, Any] = {}
+    if family == "bernoulli":
+        more["spectrum"] = Cells(states["cells"])
+    else:
+        nodes, used = states["nodes"], np.flatnonzero(states["ordered"][:, _AT["n"]])
+        more = {
+            "spectrum": Nodes(np.concatenate([nodes, nodes[:, 2:]], axis=1), int(states["surprises"])),
+            "spread": Histogram.of(states["spread"]),
+            "ordered": Ordered("confidence", used, summary_columns(states["ordered"][used])),
+            "top": Cells(states["top"]),
+            "class_sums": ClassSums(states["by_class"][None]) if "by_class" in states else None,
+        }
+    return Tally(
+        family,
+        most_entropy=float(np.log(classes)),
+        least_excess=-float(special.lambertw((classes - 1) / math.e).real),
+        summary=table.total,
+        bins=table,
+        n_certain=int(states["sums"][:, _AT["n_certain"]].sum()),
+        **more,
+    )
