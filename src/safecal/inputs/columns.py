@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, final
 
+from .._checks.classes import Grid
 from .._checks.message import PYTHON, Complaint, Phrase
 from ..errors import FormError, InputError
 
@@ -70,6 +71,8 @@ class Columns:
         The column of how many choices each row has, where rows have different numbers of them.
     notes : tuple of str
         What stands beside every result.
+    grid : Grid or None
+        The steps in which confidences were said, where they were.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class Columns:
     features: tuple[str, ...] = ()
     choices: str | None = None
     notes: tuple[str, ...] = ()
+    grid: Grid | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
