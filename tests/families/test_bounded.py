@@ -215,3 +215,16 @@ def test_an_outcome_that_is_listed_because_it_happened_narrows_nothing(rng: np.r
     low, high = ends(safecal.bounded(own, listed, vocabulary=300, text="given"))
     assert (low <= truth + 1e-9).all()
     assert (truth <= high + 1e-9).all()
+
+
+@pytest.mark.parametrize("times", [1.0, 1.5, 2.0])
+def test_a_temperature_is_found_on_given_text_and_none_on_generated_text(
+    times: float, rng: np.random.Generator
+) -> None:
+    log_p, y = drawn(rng, 1500, 200, times)
+    found = safecal.categorical(y, logits=log_p).evaluate().temperature
+    assert found.low < times < found.high
+    own = (np.cumsum(np.exp(log_p), axis=1) > rng.random((1500, 1))).argmax(axis=1)  # what the model would write
+    assert abs(safecal.categorical(own, logits=log_p).ecd) < 0.1  # calibrated by construction
+    with pytest.raises(FormError, match="by construction"):
+        safecal.bounded(log_p[np.arange(1500), own], log_p[:, :5], vocabulary=200, text="generated")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import safecal
+from safecal._checks.classes import Grid
 from safecal.cli.main import main
 from safecal.compat.lm_eval import process_results, read_samples, scored, temperature
 from safecal.errors import FileError, LabelError, MergeError, MissingValueError, OptionError
@@ -450,3 +451,51 @@ def test_a_log_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
     written(tmp_path, [GOOD, sample(1, [-1.0, -2.0], 0)])
     with pytest.raises(FileError, match="changed while it was read"):
         list(source.batches(["logits", "target"]))
+
+
+def test_who_says_a_hundred_percent_does_not_call_failure_impossible(
+    tmp_path: Path, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    confidence = rng.choice([0.5, 0.75, 0.9, 1.0], 400)
+    right = (rng.random(400) < 0.8).astype(int)
+    said_ = safecal.bernoulli(right, confidence, verbalised=True)
+    assert sorted(set(said_.values.tolist())) == [0.5, 0.75, 0.9, 0.975]  # steps of 5 %
+    evaluation = said_.evaluate()
+    assert evaluation.summary.n_impossible == 0
+    assert "100 % is read as at least 97.5 %" in evaluation.notes[0]
+    assert said_.take(np.arange(3)).notes == said_.notes
+    path = tmp_path / "answers.csv"
+    rows = "".join(f"{y},{p}\n" for y, p in zip(right, confidence, strict=True))
+    path.write_text(f"right,confidence\n{rows}", encoding="ascii")
+    words = [str(path), "--y", "right", "--prob", "confidence", "--verbalised", "--json"]
+    document = json.loads(said(capsys, *words))
+    assert document["metrics"]["ecd"] == pytest.approx(evaluation.ecd, abs=1e-12)
+    assert document["tally"]["notes"] == list(evaluation.notes)
+    streamed = json.loads(said(capsys, *words, "--max-rows", "0"))
+    assert streamed["metrics"]["ecd"] == pytest.approx(evaluation.ecd, abs=1e-12)
+    assert "impossible" in said(capsys, *words[:-2])
+
+
+def test_steps_of_confidences_are_found_or_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def step(values: list[Any]) -> float:
+        return 2.0 * Grid().add(np.asarray(values)).half
+
+    assert step([0.0, 0.5, 1.0]) == pytest.approx(0.1)  # never coarser than that
+    assert step([0.7, 0.25]) == pytest.approx(0.05)
+    assert step([0.7, 0.33]) == pytest.approx(0.01)
+    assert step([0.999, 1.0]) == pytest.approx(0.001)
+    assert step([1, 0]) == pytest.approx(0.1)
+    assert 2.0 * Grid().add(np.array([0.9, 0.35], dtype=np.float32)).half == pytest.approx(0.05)
+    with pytest.raises(OptionError, match="not for these"):
+        safecal.bernoulli([1, 0], [0.123456, 0.4], verbalised=True)
+    with pytest.raises(OptionError, match="without `clip`"):
+        safecal.bernoulli([1, 0], [0.1, 0.4], clip=0.01, verbalised=True)
+    path = tmp_path / "p.csv"
+    path.write_text("y,p,q\n1,0.123456,0.1\n0,90,0.9\n", encoding="ascii")
+    assert main(["evaluate", str(path), "--prob", "p", "--verbalised"]) == 2
+    assert "not for these" in capsys.readouterr().err
+    assert main(["evaluate", str(path), "--prob", "p", "--prob", "q", "--verbalised"]) == 2
+    assert "belongs to one column" in capsys.readouterr().err
+    path.write_text("y,p\n1,90\n0,100\n1,70\n", encoding="ascii")
+    assert main(["evaluate", str(path), "--verbalised"]) == 2
+    assert "these look like percentages" in capsys.readouterr().err

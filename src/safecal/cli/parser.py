@@ -344,13 +344,19 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
 
 def _questions(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "logs of language models", "For samples_*.jsonl of lm_eval, and logs of Inspect. --by takes `task`, or a field."
+        "logs of language models",
+        "For samples_*.jsonl of lm_eval, logs of Inspect, and graded answers. --by takes `task`, or a field.",
     )
     group.add_argument(
         "--normalise",
         choices=("none", "characters", "bytes", "tokens"),
         default="none",
         help="divide the log-likelihood of each choice by its length (default none)",
+    )
+    group.add_argument(
+        "--verbalised",
+        action="store_true",
+        help="--prob was said, in steps: 100 %% is at least the middle to the next step",
     )
     group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
 

@@ -1,17 +1,21 @@
 """The file that a command is about: which columns the options mean, and its rows in checked batches."""
 
 import argparse
+import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, final
 
+import numpy as np
+
+from .._checks.classes import Grid
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
 from ..inputs.columns import SHELL, Columns, Stated, Unclear, about_columns, find_columns, matching, near_names
 from ..inputs.logs import SampleLogs, log_kind
 from ..inputs.questions import Scale
-from ..inputs.reader import Batch, Reader, Rows, join_batches
+from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, open_source
 from .terminal import Progress
 
@@ -84,7 +88,7 @@ class TableFile:
             clip=options.clip,
             drop_missing=options.drop_missing,
         )
-        return cls(source, columns)
+        return cls(source, _graded(source, columns) if getattr(options, "verbalised", False) else columns)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches, from the first row."""
@@ -204,6 +208,20 @@ def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[st
         drop_missing=options.drop_missing,
     )  # fmt: skip
     return source, _known(source, source.chosen(wanted))
+
+
+def _graded(source: Source, columns: Columns) -> Columns:
+    """Find the steps in which confidences were said, of all rows."""
+    if columns.form != "y_prob" or len(columns.values) > 1 or columns.clip is not None:
+        raise FormError("`--verbalised` belongs to one column of `--prob`, without `--clip`.")
+    grid = Grid()
+    try:
+        for rows in source.batches(columns.values):
+            values = prediction_values(rows, columns).values
+            grid.add(values if values.ndim == 1 else np.array([math.nan]))  # lists are refused where they are read
+        return replace(columns, grid=grid, notes=(grid.note,))
+    except InputError as error:
+        raise about_columns(error, columns, SHELL) from error
 
 
 def _known(source: Source, found: Columns) -> Columns:

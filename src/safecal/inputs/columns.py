@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, final
 
+from .._checks.classes import Grid
 from .._checks.message import PYTHON, Complaint, Phrase, fail
 from ..errors import FormError, InputError
 
@@ -78,6 +79,8 @@ class Columns:
         The column of how many choices each row has, where rows have different numbers of them.
     notes : tuple of str
         What stands beside every result.
+    grid : Grid or None
+        The steps in which confidences were said, where they were.
 
     Examples
     --------
@@ -101,6 +104,7 @@ class Columns:
     choices: str | None = None
     notes: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
+    grid: Grid | None = None
 
     @property
     def of_classes(self) -> bool:
