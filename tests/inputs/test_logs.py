@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._checks.classes import Grid
+from safecal._checks.forecasts import Grid
 from safecal.cli.main import main
 from safecal.compat.lm_eval import process_results, read_samples, scored, temperature
 from safecal.errors import FileError, LabelError, MergeError, MissingValueError, OptionError

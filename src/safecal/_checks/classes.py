@@ -21,7 +21,6 @@ from .arrays import as_keys, as_numbers, block, from_torch, is_missing, not_empt
 from .message import fail, phrase, same_rows, show
 
 __all__ = [
-    "Grid",
     "certain_reason",
     "class_shape",
     "clip_for",
@@ -243,52 +242,6 @@ def decimals_of(values: AnyArray) -> int:
         if bool((np.abs(scaled - np.rint(scaled)) <= slack).all()):
             return decimals
     return 0
-
-
-class Grid:
-    """The steps in which people, and models that are asked how sure they are, say probabilities.
-
-    Who says 100 % means more than the middle to the next step, not that failure is impossible.
-
-    Attributes
-    ----------
-    steps : list of float
-        The steps, the coarsest first, of which all values so far are multiples.
-    """
-
-    def __init__(self) -> None:
-        self.steps = [0.1, 0.05, 0.02, 0.01, 0.005, 0.001]
-
-    def add(self, values: AnyArray) -> "Grid":
-        """Look at some values."""
-        known = values[np.isfinite(values)].astype(np.float64) if values.dtype.kind == "f" else values
-        near = 1e-9 if values.dtype != np.float32 else 2e-7
-        self.steps = [
-            step for step in self.steps if bool((np.abs(known / step - np.rint(known / step)) < near / step).all())
-        ]
-        return self
-
-    @property
-    def half(self) -> float:
-        """Half a step."""
-        if not self.steps:
-            rule = "is for confidences that were said, in steps of 0.1 % or more; not for these"
-            raise fail(OptionError, "verbalised", rule, hint="leave it out: they are probabilities.")
-        return 0.5 * self.steps[0]
-
-    def moved(self, values: AnyArray) -> AnyArray:
-        """Return the values, with 0 and 1 moved half a step inwards."""
-        inner = np.where(values == 1.0, 1.0 - self.half, np.where(values == 0.0, self.half, values))
-        return np.asarray(inner)
-
-    @property
-    def note(self) -> str:
-        """What was done, for the result."""
-        percent = 100.0 * self.half
-        return (
-            f"confidences were said in steps of {2.0 * percent:.6g} %: 100 % is read as at least "
-            f"{100.0 - percent:.6g} %, and 0 % as at most {percent:.6g} %."
-        )
 
 
 def clip_for(classes: int, decimals: int = 0) -> str:

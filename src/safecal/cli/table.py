@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack, final
 
 import numpy as np
 
-from .._checks.classes import Grid
+from .._checks.forecasts import Grid
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
 from ..inputs.columns import SHELL, Columns, Stated, Unclear, about_columns, find_columns, matching, near_names

@@ -9,8 +9,9 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.classes import Grid, clip_value, decimals_of, one_form, probabilities, real_logits
+from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits
 from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.forecasts import Grid
 from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel

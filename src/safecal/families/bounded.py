@@ -47,6 +47,7 @@ class Bounded(Predictions):
         "log-probabilities",
         call="safecal.bounded(\n    y_logprob,\n    top_logprobs,\n    vocabulary=vocabulary,\n    "
         'text="given",\n).evaluate({})',
+        mends="Sample at a higher temperature, and find how high on other text, where all log-probabilities are known.",
     )
     outcome: ClassVar[str] = "y_logprob"
 

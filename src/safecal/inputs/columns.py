@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, final
 
-from .._checks.classes import Grid
+from .._checks.forecasts import Grid
 from .._checks.message import PYTHON, Complaint, Phrase, fail
 from ..errors import FormError, InputError
 
