@@ -20,8 +20,9 @@ from safecal._checks.forecasts import Grid
 from safecal.cli.main import main
 from safecal.compat.lm_eval import process_results, read_samples, scored, temperature
 from safecal.errors import FileError, LabelError, MergeError, MissingValueError, OptionError
-from safecal.inputs.logs import SampleLogs, log_kind
+from safecal.inputs.logs import SampleLogs
 from safecal.inputs.questions import Scale
+from safecal.inputs.text_files import log_kind
 
 COLOURS = ["red", "green", "blue", "black", "white"]
 

@@ -53,9 +53,9 @@ _EVALUATE = """examples:
   safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
-A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
-well. In larger files, memory grows only with the number of groups and clusters, up to a million. The output names the
-methods that were used."""
+A file is read once, a large one with --features twice, and all results come from sums over all of its rows. Up to
+--max-rows rows are kept in memory as well. In larger files, memory grows only with the number of groups and clusters,
+up to a million. The output names the methods that were used."""
 
 _COMPARE = """examples:
   safecal compare new.csv old.csv --y label --prob score

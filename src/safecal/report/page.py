@@ -3,6 +3,7 @@
 import json
 import math
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -99,7 +100,7 @@ def _page(findings: Findings, context: Context, start: Markup, document: Markup 
         f"{decision}: {context.title}",
         decision.lower(),
         header_of(_facts(findings.evaluation), context),
-        [start, made, section("glossary", "The words", glossary())],
+        [start, made, section("glossary", "The words", glossary(start, made))],
         made=context.created,
         holds="results only",
         skip="Skip to the verdict",
@@ -303,7 +304,7 @@ GLOSSARY = (
     ("ESCE", "expected signed calibration error: as ECE with signs, so that opposite bins cancel"),
     ("Brier", "the mean squared distance between probabilities and outcome; a proper score, smaller is better"),
     ("p-value", "the probability, if the model is calibrated, of a surprise at least as extreme as the one seen"),
-    ("interval", "at 95 %, a range that misses the truth in 1 of 20 data sets like this one"),
+    ("interval", "two ends; at 95 %, the truth lies between them except in 1 of 20 data sets like this one"),
 )
 
 
@@ -368,10 +369,20 @@ def _bin_options(table: Table | None, family: str) -> list[str]:
     return [f"bins={made}"] + ([] if table.name == default else [f"bin_on={table.name!r}"])
 
 
-def glossary() -> Markup:
-    """Return the words that the report uses."""
-    items = (element("div", element("dt", word), element("dd", together(said))) for word, said in GLOSSARY)
+def glossary(*parts: Markup) -> Markup:
+    """Return the words that these parts of a page use, and those that explain them."""
+    text = " ".join(re.sub(r"<[^>]*>", " ", str(part)) for part in parts)
+    used: set[str] = set()
+    while more := {word: said for word, said in GLOSSARY if word not in used and _uses(text, word)}:
+        used |= more.keys()
+        text = " ".join(more.values())
+    listed = ((word, said) for word, said in GLOSSARY if word in used)
+    items = (element("div", element("dt", word), element("dd", together(said))) for word, said in listed)
     return element("dl", *items, class_="glossary")
+
+
+def _uses(text: str, word: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE if word.islower() else re.NOFLAG) is not None
 
 
 def embedded(document: Any) -> Markup:
