@@ -58,8 +58,6 @@ JOBS = {
     "transformers.BertForSequenceClassification(made).save_pretrained(folder)\n"
     "pathlib.Path('rows.csv').write_text('text,label\\ngood,yes\\nbad,no\\ngood good,yes\\n')\n"
     "assert run_classifier(folder, 'rows.csv').evaluate().n == 3",
-    "inspect": "import inspect_ai.log; from safecal.compat.lm_eval import read_samples; inspect_ai.log.read_eval_log",
-    "lm-eval": "import lm_eval.tasks; from safecal.compat.lm_eval import process_results, temperature",
     "sklearn": "from sklearn.dummy import DummyClassifier; from safecal.compat.sklearn import neg_nll\n"
     "assert -0.7 < neg_nll(DummyClassifier().fit(p[:, None], y), p[:, None], y) < -0.6",
     "stonesoup": "from stonesoup.plugins.safecal import ECDMetric; ECDMetric(generator_name='ECD')",
