@@ -211,3 +211,42 @@ def test_no_variation_at_all_is_no_error() -> None:
             p = found.apply(logits=z)
             assert np.isfinite(p).all()
             assert ((p >= 0.0) & (p <= 1.0)).all()
+
+
+def many(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0.0, 2.0, (n, classes))
+    return (0.6 * z + rng.normal(0.0, 0.5, classes) + rng.gumbel(size=z.shape)).argmax(axis=1), z
+
+
+def test_with_few_rows_a_class_no_map_with_a_number_for_each_is_tried_unless_asked_for() -> None:
+    y, z = many(190, 20)
+    rows = {row.name: row for row in safecal.recalibrate(y, logits=z).table}
+    assert rows["affine"].refusal == rows["vector"].refusal == "9.5 rows a class are too few; 10 are needed"
+    assert rows["temperature"].refusal == ""
+    asked = safecal.recalibrate(y, logits=z, method="affine", safe=False)
+    assert isinstance(asked.map, maps.Affine)
+
+
+@pytest.mark.parametrize("classes", [5, 140])
+def test_a_fit_that_begins_near_another_ends_where_it_would_end_alone(classes: int) -> None:
+    # 140 classes have more numbers than those that the matrix of second derivatives is made for.
+    y, z = many(1500, classes)
+    whole = maps.Affine().fit(y, logits=z)
+    alone = maps.Affine().fit(y[:1200], logits=z[:1200])
+    near = whole._again().fit(y[:1200], logits=z[:1200])
+    assert near.slope_ == pytest.approx(alone.slope_, rel=0.01)
+    assert np.abs(np.subtract(near.shift_, alone.shift_)).max() < 0.03
+    again = whole.fit(y[:1200], logits=z[:1200])  # what it was fitted to before leaves no trace
+    assert again.shift_ == alone.shift_
+
+
+def test_what_safety_costs_is_told_where_nll_becomes_worse() -> None:
+    y, z = two(200, 1.0, 0.0, seed=2)
+    found = safecal.recalibrate(y, logits=z)
+    assert taken(found) is maps.Identity
+    assert found.reason.endswith(", so that over-confidence is ruled out.")
+    (warning,) = (text for text in found.warnings if text.startswith("NLL"))
+    assert "Ruling over-confidence out costs 0.0" in warning
+    alone = safecal.recalibrate(y, logits=z, safe=False)
+    assert not [text for text in alone.warnings if text.startswith("NLL")]
