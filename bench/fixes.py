@@ -304,10 +304,12 @@ known.
 population. *UNSAFE* is the share with that verdict; of a simulated truth, with an ECD above 0.1 nat. Probabilities of
 the cells are kept off 0 and 1 by 1e-6, for every method. An NLL in bold is the smallest of all, or within 1 % of it.
 
-Where `auto` is not within 1 %, it is for one of two reasons. Safety has a price: with a few hundred rows,
-over-confidence is ruled out only at a temperature that costs some NLL, and `safe=False` does not pay it. And of maps
-whose difference is smaller than its standard error, the simplest is taken; a map with a number for each pair of
-classes, as that of probmetrics, is not among them.
+Where `auto` is not within 1 %, it is for one of two reasons. Safety has a price: a temperature at which
+over-confidence is ruled out at level alpha costs about z² / (2n) nats of NLL, with z = 1.64 at 5 %: 0.0014 with the
+941 rows of NFL, 0.0001 with 10 000. No other bound of a temperature that keeps that level, whatever the truth, costs
+less; so on NFL, where nothing better than the given predictions is found, `auto` loses 0.0018, and `safe=False` does
+not pay it. And of maps whose difference is smaller than its standard error, the simplest is taken; a map with a number
+for each pair of classes, as that of probmetrics, is not among them.
 """
 
 

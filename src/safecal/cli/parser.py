@@ -32,6 +32,7 @@ _EVALUATE = """examples:
   safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
+  safecal evaluate days.csv --by-label --y rain --prob p_rain --y fog --prob p_fog
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
 A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
@@ -112,7 +113,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", type=place, help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input"
     )
-    _columns(parser)
+    _columns(parser, several=True)
     _rows(parser)
     _features(parser)
     _limits(parser)
@@ -251,11 +252,16 @@ def _parser(name: str, about: str, examples: str) -> _Parser:
     return _Parser(name, description=about, epilog=examples, formatter_class=_Formatter)
 
 
-def _columns(parser: argparse.ArgumentParser) -> None:
+def _columns(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     group = parser.add_argument_group(
         "columns", "You may leave these out where the names of the columns leave no doubt."
     )
-    group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
+    if several:
+        group.add_argument(
+            "--y", action="append", metavar="COL", help="column of what happened; with --by-label one for each label"
+        )
+    else:
+        group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
     group.add_argument(
         "--prob",
         action="append",
@@ -267,6 +273,12 @@ def _columns(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
     group.add_argument("--label", action="append", metavar="LABEL", help="the class of each --prob, in the same order")
+    if several:
+        group.add_argument(
+            "--by-label",
+            action="store_true",
+            help="several labels a row: each --y is 0 or 1, beside the --prob at the same place",
+        )
 
 
 def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:

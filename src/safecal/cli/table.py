@@ -9,7 +9,16 @@ from typing import Any, TypedDict, Unpack, final
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
 from ..families.categorical import Categorical
-from ..inputs.columns import SHELL, Columns, Unclear, about_columns, find_columns, near_names
+from ..inputs.columns import (
+    SHELL,
+    Columns,
+    Unclear,
+    about_columns,
+    check_by_label,
+    find_columns,
+    label_pairs,
+    near_names,
+)
 from ..inputs.reader import Batch, Reader, Rows, join_batches
 from ..inputs.sources import Source, open_source
 from .terminal import Progress
@@ -62,22 +71,26 @@ class TableFile:
     ) -> "TableFile":
         """Open a file; ``prob`` and ``logits`` stand for the options of these names."""
         source = open_source(file, options.format, getattr(options, "sep", None))
-        columns = chosen_columns(
-            source,
-            options.command,
-            y=options.y,
-            prob=prob,
-            logits=logits,
-            outcome=outcome,
-            by=tuple(getattr(options, "by", None) or ()),
-            features=tuple(getattr(options, "features", None) or ()),
-            cluster=options.cluster,
-            sample_weight=options.sample_weight,
-            pos_label=options.pos_label,
-            labels=None if options.label is None else tuple(options.label),
-            clip=options.clip,
-            drop_missing=options.drop_missing,
-        )
+        more: ColumnOptions = {
+            "by": tuple(getattr(options, "by", None) or ()),
+            "features": tuple(getattr(options, "features", None) or ()),
+            "cluster": options.cluster,
+            "sample_weight": options.sample_weight,
+            "pos_label": options.pos_label,
+            "labels": None if options.label is None else tuple(options.label),
+            "clip": options.clip,
+            "drop_missing": options.drop_missing,
+        }
+        named: list[str] = [options.y] if isinstance(options.y, str) else options.y or []
+        if getattr(options, "by_label", False):
+            return cls(source, _label_columns(source, options.command, named, prob, logits, more))
+        if len(named) > 1:
+            raise FormError(
+                f"`--y` names {len(named)} columns, and one tells what happened.\n\nHint: for several labels a row, "
+                "each with its own `--prob`, add `--by-label`."
+            )
+        y = named[0] if named else None
+        columns = chosen_columns(source, options.command, y=y, prob=prob, logits=logits, outcome=outcome, **more)
         return cls(source, columns)
 
     def batches(self) -> Iterator[Batch]:
@@ -157,7 +170,49 @@ def chosen_columns(
         happened, values, form = find_columns(source.columns, y, prob, logits, outcome=outcome)
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
-    found = Columns(happened, values, form, **more)
+    return _there(source, Columns(happened, values, form, **more))
+
+
+def _label_columns(
+    source: Source,
+    command: str,
+    y: Sequence[str],
+    prob: Sequence[str] | None,
+    logits: Sequence[str] | None,
+    more: ColumnOptions,
+) -> Columns:
+    """Return which column is what, where a row has several labels."""
+    if prob and logits:
+        raise FormError("`--prob` and `--logits` are two forms of one prediction; give one of them.")
+    outcomes, values, form = tuple(y), tuple(prob or logits or ()), "logits" if logits else "y_prob"
+    if not outcomes and not values:
+        pairs = label_pairs(source.columns)
+        if pairs is None:
+            raise _unclear(source, command, None, Unclear("each label", ()))
+        outcomes, values, form = pairs
+    if len(outcomes) != len(values) or len(outcomes) < 2:
+        raise FormError(
+            f"`--by-label` needs two `--y` or more, with one `--prob` or `--logits` for each; got {len(outcomes)} and "
+            f"{len(values)}.\n\nHint: {_labels_line(source, command)}"
+        )
+    found = _there(source, Columns(None, values, form, outcomes=outcomes, **more))
+    try:
+        return check_by_label(found)
+    except InputError as error:
+        raise about_columns(error, found, SHELL) from error
+
+
+def _labels_line(source: Source, command: str) -> str:
+    """Return a command for several labels a row, with the columns that their names pair."""
+    outcomes, values, form = label_pairs(source.columns) or (("COLUMN",) * 2, ("COLUMN",) * 2, "y_prob")
+    file = "-" if source.once else shlex.quote(source.name)
+    option = "--logits" if form == "logits" else "--prob"
+    words = (f"--y {shlex.quote(y)} {option} {shlex.quote(v)}" for y, v in zip(outcomes, values, strict=True))
+    return f"safecal {command} {file} --by-label {' '.join(words)}"
+
+
+def _there(source: Source, found: Columns) -> Columns:
+    """Refuse columns that the file does not have, or has twice."""
     if found.features == ("all",) and "all" not in source.columns:
         used = replace(found, features=()).names
         rest = tuple(name for name in source.columns if name not in used and name not in source.twice)
@@ -190,5 +245,7 @@ def _unclear(source: Source, command: str, given: str | None, unclear: Unclear) 
         option = "--logits" if "logit" in value.lower() else option
     file = "-" if source.once else shlex.quote(source.name)
     line = f"safecal {command} {file} --y {shlex.quote(y)} {option} {shlex.quote(value)}"
+    if what == "each label" or (command == "evaluate" and given is None and label_pairs(source.columns)):
+        line = _labels_line(source, command)
     listed = shown if more <= 0 else f"{shown} and {more} more"
     return FormError(f"{text} Its columns are {listed}.\n\nHint: {line}")

@@ -10,7 +10,7 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import BinOn, Strategy
-from ..errors import EmptyError, InputError
+from ..errors import EmptyError, InputError, OptionError
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
 from ..families.gaussian import gaussian
@@ -96,6 +96,10 @@ def evaluate_partitions(
         return evaluate_predictions(
             whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.sample_weight
         )
+    if columns.outcomes:
+        hint = f"raise `max_rows=` to {rows} or more, or evaluate one label after another."
+        raise fail(OptionError, "by_label", "is for rows that one machine holds: partitions do not number theirs",
+                   got=f"{rows} rows", hint=hint)  # fmt: skip
     plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
     tally = cluster.answer(Task(columns, plan)).found
     assert isinstance(tally, Tally)
