@@ -163,10 +163,7 @@ class Reader:
                 close()
 
     def batch(self, rows: Rows, *, whole: bool = False) -> Batch | None:
-        """Check some rows; None where all of them are left out.
-
-        ``whole`` tells that no other rows follow, so that the positive label must occur in these.
-        """
+        """Check some rows, to which others follow unless they are the ``whole``; None where all are left out."""
         columns = self.columns
         size = _size(rows)
         several = {name: truths(rows[name], name) for name in columns.outcomes}
