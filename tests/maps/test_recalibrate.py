@@ -250,3 +250,24 @@ def test_what_safety_costs_is_told_where_nll_becomes_worse() -> None:
     assert "Ruling over-confidence out costs 0.0" in warning
     alone = safecal.recalibrate(y, logits=z, safe=False)
     assert not [text for text in alone.warnings if text.startswith("NLL")]
+
+
+def test_predictions_that_are_all_alike_are_told_to_be_too_high_or_too_low() -> None:
+    rng = np.random.default_rng(0)
+    rare = rng.random(500) < 0.3
+    for y, p, words in ((rare, 0.7, "less"), (rare, 0.5, "less"), (np.ones(100), 0.7, "more"), (~rare, 0.5, "more")):
+        found = safecal.recalibrate(y, np.full(len(y), p))
+        assert found.reason.startswith(f"It happens {words} often than predicted.")
+
+
+def test_a_group_that_is_too_small_is_named_with_what_to_do() -> None:
+    y, z = two(400)
+    alone = np.array(["many"] * 399 + ["one"])
+    found = safecal.recalibrate(y, logits=z, by=alone)
+    assert isinstance(found.map, maps.Identity)
+    assert "'one' (1 row: needs 30)" in found.reason
+    assert found.reason.endswith("Put small groups together under one name, or leave groups out.")
+    plain = safecal.recalibrate(y, logits=z, by=alone, safe=False)
+    assert plain.map.apply(logits=[0.0], by=["one"]) == pytest.approx(
+        plain.map.apply(logits=[0.0], by=["many"]), abs=0.05
+    )

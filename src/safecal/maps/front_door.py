@@ -159,7 +159,9 @@ def recalibrate(
         except UnavailableError as error:
             if method != "auto":
                 raise
-            return _left(before, table, str(error).split("\n", maxsplit=1)[0].removesuffix("."), rows)
+            why = str(error).split("\n", maxsplit=1)[0].removesuffix(".")
+            move = "" if grouping is None else ". Put small groups together under one name, or leave groups out"
+            return _left(before, table, why + move, rows)
     why = ""
     if method == "auto":
         name = type(taken.map).__name__
@@ -285,9 +287,11 @@ def _paired(a: FloatArray, b: FloatArray, w: FloatArray, cluster: IndexArray | N
 def _wrong(before: Evaluation) -> str:
     """Say what is wrong with predictions, as far as it is shown."""
     cox = before.cox
-    if cox is not None and min(cox.p_shift, cox.p_slope) < 0.05:
-        if cox.p_shift <= cox.p_slope:
-            return f"It happens {'more' if cox.in_the_large.value > 0.0 else 'less'} often than predicted."
+    # Without a slope, as of predictions that are all alike, its test is that of the shift once more.
+    slope = cox.p_slope if cox is not None and math.isfinite(cox.slope.value) else 1.0
+    if cox is not None and min(cox.p_shift, slope) < 0.05:
+        if cox.p_shift <= slope:
+            return f"It happens {'more' if before.esce > 0.0 else 'less'} often than predicted."
         return f"Its log-odds are too {'large' if cox.slope.value < 1.0 else 'small'}."
     if before.interval.low > 0.0:
         return "It is over-confident."
