@@ -143,9 +143,12 @@ class _Rows:
         share = p if self.weight is None else p * w[:, None]
         mass, zp = w @ p, p * z
         gradient[-K:] += mass - np.bincount(y, weights=w, minlength=K)
-        diagonal[-K:] += mass - np.einsum("ij,ij->j", share, p)
-        if hessian is not None:
-            hessian[-K:, -K:] += np.diag(mass) - share.T @ p
+        if hessian is None:
+            diagonal[-K:] += mass - np.einsum("ij,ij->j", share, p)
+        else:
+            products = share.T @ p
+            diagonal[-K:] += mass - np.diag(products)
+            hessian[-K:, -K:] += np.diag(mass) - products
         if self.shared:
             mean = zp @ ones
             gradient[0] += float(w @ (mean - z[rows, y]))
