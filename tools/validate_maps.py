@@ -27,7 +27,7 @@ from safecal.errors import UnavailableError
 HERE = Path(__file__).resolve().parent.parent / "docs" / "validation"
 SIZES = (100, 300, 1000, 5000)
 POPULATION = 4000
-REPETITIONS = {"two": 200, "many": 150, "clusters": 150, "auto": 100}
+REPETITIONS = {"two": 200, "many": 150, "clusters": 150, "auto": 60}
 SAME_ROWS = 300  # rows at which a safe temperature of the same rows is tried, too
 MAPS: dict[str, Callable[[], maps.Map]] = {
     "Affine": maps.Affine,
