@@ -30,8 +30,8 @@ demo: $(VENV)/.with-core ## a worked example on the terminal, and its report
 # One thread for each worker: the workers already use every core.
 test test-all test-oldest: export OMP_NUM_THREADS := 1
 
-test: $(VENV)/.with-test ## the fast tests: about a minute on two cores
-	$(PYTEST)
+test: $(VENV)/.with-test ## the fast tests, at most four cases of each: about a minute on two cores
+	$(PYTEST) --cases 4
 
 test-all: export SAFECAL_NO_SKIP := 1
 test-all: export SAFECAL_AXE := $(abspath $(AXE))

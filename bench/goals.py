@@ -108,7 +108,7 @@ def _goals() -> Iterator[Goal]:
                _listed("spark", spark.OURS, spark.PEER), 2.5)  # fmt: skip
     yield Goal("logits of many classes to a verdict", "their table alone",
                _listed("multiclass", multiclass.VERDICT, multiclass.TABLE), 2.5)  # fmt: skip
-    yield Goal("`safecal.gaussian(...).score()`", "filterpy's `NEES`", _states, 0.1)
+    yield Goal("`safecal.gaussian(...).score()`", "filterpy's `NEES`", _states, 1.0 / 40.0)
 
 
 GOALS = tuple(_goals())

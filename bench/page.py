@@ -193,7 +193,7 @@ def _states(s: dict[str, Any]) -> str:
         [name, _digits(t), _digits(t / s["rows"] * 1e9), _digits(t / s["seconds"], 2)]
         for name, t in (("**safecal.gaussian(...).score()**", s["seconds"]), ("filterpy NEES", s["peer_seconds"]))
     ]
-    title = f"### NEES of {_count(s['rows'])} states of four dimensions\n\n"
+    title = f"### NEES of {_count(s['rows'])} states of six dimensions\n\n"
     return title + _rows(["", "s", "ns/state", "times slower"], body)
 
 

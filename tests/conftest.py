@@ -66,8 +66,10 @@ class _FastTier:
 # Docstring examples that take long; tests in `tests/paper` hold what they say.
 _LONG_EXAMPLES = {
     "safecal.paper.column_checks.check_column",
+    "safecal.paper.figures.paper_figures",
     "safecal.paper.models.three_models",
     "safecal.paper.nees.nees_demonstration",
+    "safecal.paper.study.Score",
 }
 
 
@@ -124,6 +126,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return OneModuleOneWorker(config, log) if config.getoption("dist") == "load" else None
 
 
+class _FewCases:
+    """Of a test with many cases, runs a few from all over the list."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    @pytest.hookimpl(trylast=True)  # after the tests of other tiers are left out
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        tests: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        taken = {item for cases in tests.values() for item in self._telling(cases)}
+        config.hook.pytest_deselected(items=[item for item in items if item not in taken])
+        items[:] = [item for item in items if item in taken]
+
+    def _telling(self, cases: list[pytest.Item]) -> list[pytest.Item]:
+        """Return the first, and of the others those whose arguments have values that are not among them yet."""
+        if len(cases) <= self.n:
+            return cases
+        left = sorted(range(len(cases)), key=lambda i: i * 0.618 % 1.0)  # neighbours in the list stand far apart
+        values = [set(getattr(case, "callspec").indices.items()) for case in cases]  # noqa: B009 (of functions alone)
+        seen: set[tuple[str, int]] = set()
+        taken = []
+        for _ in range(self.n):
+            best = max(left, key=lambda i: len(values[i] - seen))
+            left.remove(best)
+            seen |= values[best]
+            taken.append(cases[best])
+        return taken
+
+
 class _NoSkips:
     """Turns each skip into a failure, in the process that saw it, so that it holds under pytest-xdist too."""
 
@@ -148,8 +181,15 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
         report.longrepr = f"SAFECAL_NO_SKIP=1 allows no skip: {reason}"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "of a test with more cases, run N from all over the list, as `make test` does (default: all)"
+    parser.addoption("--cases", type=int, metavar="N", help=text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Registered by hand: a conftest's own hooks would not see the docstring examples under src/.
+    if cases := config.getoption("cases", None):
+        config.pluginmanager.register(_FewCases(cases))
     if config.option.markexpr == "not proof and not extra":
         config.pluginmanager.register(_FastTier())
     if os.environ.get("SAFECAL_NO_SKIP") == "1":

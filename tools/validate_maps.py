@@ -211,8 +211,7 @@ def _lines() -> Iterator[tuple[str, Line]]:
     for clusters in (15, 30, 60):
         yield "clusters", (f"{clusters}", lambda r, c=clusters: measure_clusters(r, c))  # type: ignore[misc]
     for truth in TRUTHS:
-        for n in SIZES[1:3]:
-            yield "auto", (f"{truth} | {n}", lambda r, t=truth, n=n: measure_auto(t, n, r))  # type: ignore[misc]
+        yield "auto", (f"{truth} | 1000", lambda r, t=truth: measure_auto(t, 1000, r))  # type: ignore[misc]
 
 
 def _percent(*shares: float | None) -> str:

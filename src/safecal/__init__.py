@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from .families.bernoulli import bernoulli
     from .families.categorical import categorical
     from .families.density import density
+    from .families.ensemble import ensemble
+    from .families.forecasts import intervals, quantiles
     from .families.gaussian import gaussian
     from .families.mixture import gaussian_mixture
     from .families.particles import particles
+    from .families.poses import poses
     from .families.predictions import Predictions
     from .inference.bounds import implied_temperature
     from .inference.calibration import calibration_test
@@ -100,15 +103,19 @@ _HOMES = {
     "density": "families.density",
     "ecd": "metrics",
     "ece": "metrics",
+    "ensemble": "families.ensemble",
     "esce": "metrics",
     "evaluate": "judge.front_door",
     "find_slices": "slices.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixture",
     "implied_temperature": "inference.bounds",
+    "intervals": "families.forecasts",
     "nees": "metrics",
     "nll": "metrics",
     "particles": "families.particles",
+    "poses": "families.poses",
+    "quantiles": "families.forecasts",
     "recalibrate": "maps.front_door",
     "rows_needed": "judge.planning",
     "show_versions": "_versions",
@@ -163,15 +170,19 @@ __all__ = [
     "density",
     "ecd",
     "ece",
+    "ensemble",
     "esce",
     "evaluate",
     "find_slices",
     "gaussian",
     "gaussian_mixture",
     "implied_temperature",
+    "intervals",
     "nees",
     "nll",
     "particles",
+    "poses",
+    "quantiles",
     "recalibrate",
     "rows_needed",
     "show_versions",

@@ -1,7 +1,7 @@
 """Names for the types that signatures use: arrays, and options with a few choices."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,23 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 # Some rows: a slice of them, or their numbers.
 Rows: TypeAlias = slice | npt.NDArray[np.intp]
 
-# What a caller may pass as a column or a matrix. NumPy, pandas, Polars, PyArrow and torch objects are all
-# accepted; most of them declare no common type, hence Any.
-ArrayLike: TypeAlias = Any
+
+class SupportsArray(Protocol):
+    """What turns into an array by itself: objects of NumPy, pandas, Polars, PyArrow, torch and JAX."""
+
+    def __array__(self) -> AnyArray:
+        """Return the values."""
+        ...
+
+
+# What a caller may pass as a column or a matrix; lists of lists are sequences, too. One number is none.
+ArrayLike: TypeAlias = SupportsArray | Sequence[Any]
+# Standard deviations or variances; one number is for all rows.
+Spread: TypeAlias = ArrayLike | float
+# The particles of every row, or their weights: one array, or one for each row, read once.
+Clouds: TypeAlias = ArrayLike | Iterable[ArrayLike]
+# A column whose values name groups, or several, whose combinations do.
+By: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 Labels: TypeAlias = Sequence[Any]
 
 # Options with a few choices. The checks at run time read the same names.
@@ -24,6 +38,7 @@ Strategy: TypeAlias = Literal["uniform", "quantile"]
 BinOn: TypeAlias = Literal["probability", "confidence", "entropy"]
 Rule: TypeAlias = Literal["everywhere", "average"]
 Quantity: TypeAlias = Literal["NEES", "NIS"]
+Mapped: TypeAlias = Literal["classes", "states", "nothing"]
 ParticleMethod: TypeAlias = Literal["moments", "neighbours", "density"]
 TestMethod: TypeAlias = Literal["auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo", "cluster"]
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ._checks.columns import spelled, weights
-from ._checks.rows import same_labels
+from ._checks.columns import same_labels, spelled, weights
 from ._steady import steady
 from ._sums.bins import Bins
 from ._sums.table import Table

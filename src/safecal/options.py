@@ -9,7 +9,7 @@ import numpy as np
 from . import documents
 from ._checks.columns import choice, fraction, positive
 from ._sums.bins import Bins
-from ._types import ArrayLike, BinOn, Rule, Strategy
+from ._types import ArrayLike, BinOn, By, Rule, Strategy
 
 __all__ = ["RULES", "EvaluateOptions", "LimitOptions", "Limits"]
 
@@ -32,7 +32,7 @@ class EvaluateOptions(LimitOptions, total=False):
     bins: int | Bins | Literal["auto"] | None
     bin_on: BinOn | None
     strategy: Strategy
-    by: ArrayLike | None
+    by: By | None
     cluster: ArrayLike | None
     sample_weight: ArrayLike | None
     features: Any

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -13,7 +14,7 @@ import pytest
 
 import safecal
 from safecal import _types
-from safecal.compat.huggingface.classifier import ClassifierRun, RunOptions, run_classifier
+from safecal.compat.huggingface import ClassifierRun, RunOptions, run_classifier
 from safecal.compat.sklearn import evaluate_cv_results, evaluate_estimator, neg_nll_if_safe
 from safecal.compat.stonesoup import monte_carlo
 from safecal.engines.batches import evaluate_batches
@@ -190,7 +191,8 @@ def test_no_door_hides_its_options() -> None:
         f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}"
         for path in sorted(SOURCE.rglob("*.py"))
         if not path.relative_to(SOURCE).as_posix().startswith(UNTYPED)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if re.search(r"\*\*\w+: Any", text := path.read_text(encoding="utf-8"))  # few have such a line
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.args.kwarg.annotation is not None
         if ast.unparse(node.args.kwarg.annotation) == "Any" and not node.name.startswith("_")
     ]

@@ -3,6 +3,7 @@
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,3 +53,17 @@ def test_no_test_draws_from_a_generator_of_its_module() -> None:
 )
 def test_a_shared_draw_is_seen(text: str, lines: list[int]) -> None:
     assert shared_draws(text) == lines
+
+
+def test_few_cases_of_a_test_have_as_many_values_as_they_can(request: pytest.FixtureRequest) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    few = conftest._FewCases(4)
+    cases = [SimpleNamespace(callspec=SimpleNamespace(indices={"a": a, "b": b})) for a in range(4) for b in range(3)]
+    taken = [case.callspec.indices for case in few._telling(cases)]
+    assert taken[0] == {"a": 0, "b": 0}
+    assert {case["a"] for case in taken} == {0, 1, 2, 3}
+    assert {case["b"] for case in taken} == {0, 1, 2}
+    assert few._telling(cases[:4]) == cases[:4]
+    one = [SimpleNamespace(callspec=SimpleNamespace(indices={"a": a})) for a in range(100)]
+    taken = sorted(case.callspec.indices["a"] // 25 for case in few._telling(one))
+    assert taken == [0, 1, 2, 3]  # one of each quarter

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import safecal
+from safecal._checks.columns import group_codes, numbered
 from safecal.errors import DtypeError, MissingValueError, ShapeError
 
 pd = pytest.importorskip("pandas")
@@ -302,6 +304,25 @@ def test_missing_labels_are_named_and_missing_groups_are_a_group(column: Any) ->
     groups = safecal.evaluate([0, 1, 1], [0.1, 0.2, 0.3], by=column).groups
     assert groups.keys == ("a", "b", None)
     assert groups[None].n == 1
+
+
+def test_values_are_one_group_where_their_keys_are_equal() -> None:
+    inf, nan = float("inf"), float("nan")
+    plain = np.array([True, 1, 1.0, "1", None, nan, float("nan"), inf, "inf", -0.0, 0], dtype=object)
+    _, keys, codes = group_codes(plain, len(plain))
+    assert (keys, codes.tolist()) == ((True, "1", None, "inf", 0.0), [0, 0, 0, 1, 2, 2, 2, 3, 3, 4, 4])
+    others = np.array([Decimal(1), 1, "1", (1, nan), (1, None), np.float64(1.0)], dtype=object)
+    _, keys, codes = group_codes(others, len(others))
+    assert (keys, codes.tolist()) == (("1", 1, (1, None)), [0, 1, 0, 2, 2, 1])
+
+
+@pytest.mark.parametrize(
+    "values", [[], [3], [3, 3, 5], [5, 3, 3, 4], [True, True], [True, False], ["b", "a", "b"]], ids=str
+)
+def test_values_are_numbered_as_numpy_does(values: list[Any]) -> None:
+    distinct, index = numbered(np.array(values))
+    wanted, places = np.unique(np.array(values), return_inverse=True)
+    assert (distinct.tolist(), index.tolist()) == (wanted.tolist(), places.tolist())
 
 
 @pytest.mark.parametrize(

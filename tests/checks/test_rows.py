@@ -124,7 +124,7 @@ def test_looking_at_the_labels_of_many_rows_costs_nothing() -> None:
     n = 10**7
     y, p = pd.Series(np.zeros(n, dtype=bool)), pd.Series(np.full(n, 0.25, dtype=np.float32))
     start = time.perf_counter()
-    from safecal._checks.rows import row_labels
+    from safecal._checks.columns import row_labels
 
     assert row_labels(y_true=y, y_prob=p) is not None
     assert time.perf_counter() - start < 0.01

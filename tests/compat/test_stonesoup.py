@@ -339,6 +339,7 @@ def test_a_track_that_is_far_from_every_truth_is_measured_as_lost() -> None:
     assert found["ECD at times"].value == []
 
 
+@pytest.mark.proof
 def test_monte_carlo_with_one_manager_a_run() -> None:
     rng = np.random.default_rng(7)
     kept: list[tuple[Any, Any]] = []

@@ -41,6 +41,7 @@ def cut(size: int, scale: float = 1.0, classes: bool = False, **columns: Any) ->
         yield Batch(predictions, weight, by, cluster)
 
 
+@pytest.mark.no_cover
 @pytest.mark.proof  # of a few rows, `test_one_verdict` holds the same
 @pytest.mark.parametrize("size", [50, 999, 6000, 10_000])
 def test_what_fits_is_evaluated_whole(size: int) -> None:
@@ -94,6 +95,7 @@ def test_parts_are_added_in_their_order_and_copied_seldom(size: int) -> None:
     assert in_pairs([], add) is None
 
 
+@pytest.mark.proof
 def test_weights_groups_and_clusters_beyond() -> None:
     columns = {"by": SITE, "weight": WEIGHT, "cluster": DAY}
     found = evaluate_batches(lambda: cut(700, **columns), max_rows=1000)

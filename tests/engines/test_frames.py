@@ -46,7 +46,7 @@ from safecal.engines.expressed.formulas import (  # noqa: E402
 )
 from safecal.engines.expressed.pipeline import express  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
-from safecal.inputs.arrow import rows_of, tables  # noqa: E402
+from safecal.engines.workers import rows_of, tables  # noqa: E402
 from safecal.inputs.columns import Columns  # noqa: E402
 from safecal.inputs.reader import Reader  # noqa: E402
 

@@ -36,7 +36,6 @@ from safecal.errors import (
     ShapeError,
     WeightError,
 )
-from safecal.inputs import arrow
 from safecal.inputs.columns import Columns
 
 pa = pytest.importorskip("pyarrow")
@@ -306,7 +305,7 @@ def _same_judgement(found: Evaluation, whole: Evaluation) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "VALUES", 1000)
+    monkeypatch.setattr(workers, "VALUES", 1000)
 
 
 @pytest.mark.parametrize(("kind", "case"), PAIRS)
@@ -400,7 +399,7 @@ BAD: dict[str, tuple[Any, Columns, type[InputError], str]] = {
 def test_bad_rows_are_refused_alike_and_counted(
     kind: str, bad: str, max_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow, "VALUES", 1600)
+    monkeypatch.setattr(workers, "VALUES", 1600)
     table, columns, error, said = BAD[bad]
     with pytest.raises(error, match=f"(?s){said}") as caught:
         evaluate_partitions(LOCAL[kind](table, tmp_path), columns, max_rows=max_rows)

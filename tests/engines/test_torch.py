@@ -273,10 +273,11 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 INTERPRETED = """
 import sys, torch
 from safecal.engines.torch.triton_categorical import launch
+from safecal.engines.torch.triton_nodes import launch_nodes
 found = []
-for z, y, ignored, more in torch.load(sys.argv[1]):
-    out = torch.full((8 if more else 4, y.numel()), 123.0)
-    launch(z, y, out, ignored, more)
+for z, y, ignored, level in torch.load(sys.argv[1]):
+    out = torch.full(((4, 8, 31)[level], y.numel()), 123.0)
+    launch_nodes(z, y, out, ignored) if level == 2 else launch(z, y, out, ignored, level == 1)
     found.append(out)
 torch.save(found, sys.argv[2])
 """
@@ -286,27 +287,32 @@ def test_the_kernel_in_the_interpreter(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     assert triton_categorical.AVAILABLE
     cases = []
-    for rows, classes in [(300, 2), (9, 7), (4, 31), (5, 64), (3, 1000), (2, 4096), (2, 4097), (1, 9001), (2, 8192)]:
-        for dtype in HALVES if classes < 5000 else [torch.bfloat16]:
+    for rows, classes in [(300, 2), (9, 7), (4, 31), (5, 64), (3, 1000), (2, 1025)]:
+        for dtype in HALVES if classes == 1000 else [torch.bfloat16]:
             z, y = logits_of((rows, classes), 9)
-            cases.append((z.to(dtype)[None], y, -1, classes != 64))
+            cases += [(z.to(dtype)[None], y, -1, level) for level in (0, 2)]
     z, y = difficult()
-    cases.append((z[None], y, -1, True))
-    far = torch.cat([z, torch.full((len(z), 4500), -torch.inf)], -1)
-    far[2:4, 4400:] = -20.0
-    cases.append((far[None], y, -1, True))
+    cases.append((z[None], y, -1, 2))
+    far = torch.cat([z, torch.full((len(z), 600), -torch.inf)], -1)
+    far[2:4, 500:] = -20.0
+    cases += [(far[None], y, -1, level) for level in (1, 2)]
     z, y = logits_of((4, 6, 41), 10)
     y[0, 1] = 3
-    cases.append((z[:, :-1], y[:, 1:].reshape(-1), 3, False))
+    cases.append((z[:, :-1], y[:, 1:].reshape(-1), 3, 1))
     torch.save(cases, tmp_path / "cases")
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     run = [sys.executable, "-c", INTERPRETED, str(tmp_path / "cases"), str(tmp_path / "found")]
     subprocess.run(run, env=environment, check=True, capture_output=True)
-    for (z, y, ignored, more), out in zip(cases, torch.load(tmp_path / "found"), strict=True):
+    for (z, y, ignored, level), out in zip(cases, torch.load(tmp_path / "found"), strict=True):
         keep = y != ignored
         assert bool((out[0].isnan() == ~keep).all())
         rows = z.reshape(-1, z.shape[-1])
         assert_rows(engine.RowScores(*out[:4, keep]), rows[keep], y[keep])
-        if more:
-            for a, b in zip(out[4:], torch_rows.formulas(rows, y, True)[4:], strict=True):
-                torch.testing.assert_close(a, b, rtol=2e-4, atol=2e-4)
+        wanted = torch_rows.formulas(rows.double(), y, level)
+        for at, (name, a, b) in list(enumerate(zip(torch_rows.COLUMNS, out, wanted, strict=False)))[4:]:
+            if name == "top" and z.shape[-1] > 512:
+                continue  # of so many classes none has cells of its own
+            # A third cumulant is a difference of moments, whose digits are those of float32.
+            terms = (b - wanted[at - 2] * (3.0 * wanted[at - 1] + wanted[at - 2] ** 2)).abs() if ", 3" in name else 0.0
+            error = (a.double() - b).abs()[keep]
+            assert bool((error <= (2e-4 + 2e-5 * b.abs() + 3e-6 * terms)[keep]).all()), (name, error)

@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.engines import dask as dask_engine
-from safecal.engines import spark as spark_engine
-from safecal.engines import workers
+from safecal.engines import partitions, workers
 from safecal.engines.partitions import evaluate_partitions
 from safecal.errors import EngineError
 from safecal.inputs.columns import Columns
@@ -111,7 +109,7 @@ def test_spark_runs_a_lost_partition_again(tmp_path: Path, monkeypatch: pytest.M
     with _session("local[2,4]") as session:  # a task may fail three times
         frame = session.createDataFrame(TABLE).repartition(PARTITIONS)
         calm = evaluate_partitions(frame, COLUMNS, max_rows=100)
-        monkeypatch.setattr(spark_engine, "work", _deadly(tmp_path, 2))
+        monkeypatch.setattr(partitions, "work", _deadly(tmp_path, 2))
         found = evaluate_partitions(frame, COLUMNS, max_rows=100)
     assert len(list(tmp_path.iterdir())) == 2
     _right(found)
@@ -122,7 +120,7 @@ def test_spark_says_that_a_worker_was_lost(tmp_path: Path, monkeypatch: pytest.M
     with _session("local[2]") as session:  # a task may not fail
         frame = session.createDataFrame(TABLE).repartition(PARTITIONS)
         with monkeypatch.context() as patch:
-            patch.setattr(spark_engine, "work", _deadly(tmp_path, 1))
+            patch.setattr(partitions, "work", _deadly(tmp_path, 1))
             with pytest.raises(EngineError, match="Spark did not finish: Python worker exited unexpectedly") as caught:
                 evaluate_partitions(frame, COLUMNS, max_rows=100)
         _short(caught.value)
@@ -134,7 +132,7 @@ def test_spark_says_what_its_workers_lack(monkeypatch: pytest.MonkeyPatch) -> No
     def work(task: Any, stream: Iterable[Any], index: int) -> Any:
         raise ModuleNotFoundError("No module named 'safecal'")
 
-    monkeypatch.setattr(spark_engine, "work", work)
+    monkeypatch.setattr(partitions, "work", work)
     with _session("local[2]") as session:
         with pytest.raises(EngineError, match="install safecal and PyArrow on every worker") as caught:
             evaluate_partitions(session.createDataFrame(TABLE), COLUMNS, max_rows=100)
@@ -163,7 +161,7 @@ def _frame() -> Any:
 def test_dask_runs_a_lost_partition_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _cluster():
         calm = evaluate_partitions(_frame(), COLUMNS, max_rows=100)
-        monkeypatch.setattr(dask_engine, "_reply", _deadly_reply(tmp_path, 1))
+        monkeypatch.setattr(partitions, "_reply", _deadly_reply(tmp_path, 1))
         found = evaluate_partitions(_frame(), COLUMNS, max_rows=100)
     assert len(list(tmp_path.iterdir())) == 1
     _right(found)
@@ -181,7 +179,7 @@ def _deadly_reply(folder: Path, lives: int) -> Any:
 
 def test_dask_says_that_workers_were_lost_too_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dask = pytest.importorskip("dask")
-    monkeypatch.setattr(dask_engine, "_reply", _deadly_reply(tmp_path, 100))
+    monkeypatch.setattr(partitions, "_reply", _deadly_reply(tmp_path, 100))
     with dask.config.set({"distributed.scheduler.allowed-failures": 1}), _cluster():
         with pytest.raises(EngineError, match="Dask did not finish: KilledWorker") as caught:
             evaluate_partitions(_frame(), COLUMNS, max_rows=100)
@@ -196,7 +194,7 @@ def test_dask_says_that_it_was_closed(tmp_path: Path, monkeypatch: pytest.Monkey
         time.sleep(60)
         return b""
 
-    monkeypatch.setattr(dask_engine, "_reply", reply)
+    monkeypatch.setattr(partitions, "_reply", reply)
     with _cluster() as cluster:
 
         def close() -> None:

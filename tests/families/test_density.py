@@ -123,6 +123,7 @@ def test_draws_are_what_the_formulas_say() -> None:
     np.testing.assert_allclose(scored.third_cumulant, stats.kstat(-log_f, 3, axis=0), atol=1e-12)
 
 
+@pytest.mark.proof
 def test_null_law_with_draws() -> None:
     # A calibrated model: mean excess 0, with variance v (1 + 1/S) in each row.
     rng = np.random.default_rng(8)

@@ -92,6 +92,7 @@ def test_large_parameters_go_to_quadrature() -> None:
 # SciPy, the new infrastructure
 
 
+@pytest.mark.proof
 def test_new_style() -> None:
     _same(density(X, stats.Normal(mu=0.0, sigma=SCALES)), density(X, stats.norm(0.0, SCALES)))
     _same(density(X, stats.Normal()), density(X, stats.norm()))

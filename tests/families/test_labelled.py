@@ -44,6 +44,7 @@ def test_one_bad_label_is_unsafe_and_named(rng: np.random.Generator) -> None:
     assert found.groups["cat"].verdict.decision != "UNSAFE"
 
 
+@pytest.mark.proof
 def test_the_labels_of_one_row_are_a_cluster(rng: np.random.Generator) -> None:
     y_true, y_prob = rows(rng)
     flat = {"y_true": y_true.ravel(), "y_prob": y_prob.ravel(), "by": {"label": np.tile([0, 1, 2], 400)}}

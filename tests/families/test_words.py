@@ -11,7 +11,7 @@ from safecal.families.family import FamilyWords, Partition
 from safecal.families.predictions import FAMILIES, Predictions, family_named
 from safecal.report.words import kind, temperature_in_words
 
-CLASSES = ("bernoulli", "categorical")
+CLASSES = ("bernoulli", "categorical", "intervals", "quantiles")
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -257,7 +257,7 @@ def _call(rng: np.random.Generator) -> tuple[str, Callable[[], bool]]:
 
 
 def test_a_few_strange_calls_are_answered_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    fuzz(_call, 0, 60, capsys)
+    fuzz(_call, 0, 30, capsys)
 
 
 @pytest.mark.proof

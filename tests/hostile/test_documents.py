@@ -28,6 +28,7 @@ def _attacked(tries: int, seed: int) -> Counts:
     return counts
 
 
+@pytest.mark.proof
 def test_real_documents_are_read_as_they_are() -> None:
     for name, thing in originals().items():
         document = written(thing)

@@ -167,7 +167,8 @@ def _several(k: int, spread: float, n: int, t: float = 1.2) -> tuple[np.ndarray,
 
 
 @pytest.mark.parametrize(("k", "spread", "n"), [
-    (3, 1.0, 300), (3, 4.0, 1000), (10, 2.5, 300), pytest.param(10, 2.5, 5000, marks=pytest.mark.proof), (100, 2.0, 500)
+    (3, 1.0, 300), (3, 4.0, 1000), (10, 2.5, 300),
+    *(pytest.param(*case, marks=pytest.mark.proof) for case in ((10, 2.5, 5000), (100, 2.0, 500))),
 ])  # fmt: skip
 def test_several_classes(k: int, spread: float, n: int) -> None:
     z, y = _several(k, spread, n)

@@ -73,6 +73,7 @@ def test_the_upper_bound_of_a_lucky_sample_is_not_its_own_spread() -> None:
     assert found.value < 0.0 < found.high
 
 
+@pytest.mark.proof
 def test_bounds_widen_with_the_level_and_hold_the_estimate() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(300)

@@ -193,6 +193,7 @@ def test_intervals_together_are_bonferroni_however_many_there_are(count: int) ->
     assert math.isnan(together[-1].high)
 
 
+@pytest.mark.proof
 def test_more_keys_give_wider_intervals() -> None:
     sums = as_sums([safecal.bernoulli([1, 0, 0, 1], [0.9, 0.3, 0.6, 0.6]).summary()])
     chain = [intervals_together(np.tile(sums, (count, 1)), 0.95)[0] for count in (100, 1000, 10_000, 100_000)]

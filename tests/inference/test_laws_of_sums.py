@@ -98,7 +98,7 @@ def test_probabilities_beyond_the_range_of_floats_do_not_hurt() -> None:
             assert 0.0 <= calibration_test(predictions, alternative=alternative).p_value <= 1.0
 
 
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("classes", [2, pytest.param(4, marks=pytest.mark.proof)])
 def test_drawn_surprises_have_the_mean_and_the_variance_of_the_law(classes: int) -> None:
     rng = np.random.default_rng(classes)
     p = rng.dirichlet(np.full(classes, 0.2), 30)

@@ -95,6 +95,7 @@ def test_many_classes_and_states_have_their_own_maps() -> None:
     assert states.map.apply_states(std=[1.0, 1.0])[1] > 1.9
 
 
+@pytest.mark.proof
 def test_few_rows_are_left_as_they_are() -> None:
     y, z = two(19)
     few = safecal.recalibrate(y, logits=z)

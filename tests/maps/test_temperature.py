@@ -81,6 +81,7 @@ def test_temperature_of_a_density_is_that_of_the_gaussian_it_is() -> None:
         b = kind().fit_states(x, np.zeros(60), std=sd)
         assert a.temperature_ == pytest.approx(b.temperature_, rel=1e-6)
         assert a.family_ == "density"
+        assert a.sentence_ == f"Densities are raised to the power {a.beta_:.2g}."
         with pytest.raises(safecal.errors.UnavailableError, match="density predictions does not apply to classes"):
             a.apply([0.5])
 
@@ -379,6 +380,7 @@ def test_repr_shows_the_value() -> None:
     assert text.endswith("from 900 rows in 2 groups")
 
 
+@pytest.mark.proof
 def test_many_rows_in_blocks_give_what_rows_at_once_give() -> None:
     y, odds = binary(150_000)
     rows = tempered(safecal.bernoulli(y, logits=odds))

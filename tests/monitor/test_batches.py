@@ -224,6 +224,7 @@ def test_bad_calls_are_refused() -> None:
         Monitor.from_dict({})
 
 
+@pytest.mark.proof
 def test_the_state_stays_small() -> None:
     monitor = Monitor(max_windows=10)
     sizes = []

@@ -13,7 +13,7 @@ import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
 from safecal.monitor.alarm import Size
-from safecal.monitor.detector import FORMS, Detector
+from safecal.monitor.evidence import FORMS, Detector
 from safecal.monitor.process import OVER, SHIFTS, UNDER, Process, blocks
 
 RNG = np.random.default_rng(8)
@@ -115,6 +115,7 @@ def test_a_state_that_was_begun_with_two_columns_goes_on_with_them() -> None:
     assert old.directions == ("over-confident", "under-confident")
 
 
+@pytest.mark.proof
 def test_what_is_too_sharp_is_not_called_shifted() -> None:
     y, z = stream(3000, 3.0, seed=5)
     monitor = Monitor()
@@ -200,7 +201,8 @@ def test_long_blocks_keep_every_term() -> None:
     np.testing.assert_allclose(found.log_r, wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("form", ["shiryaev-roberts", pytest.param("cusum", marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("form", ["shiryaev-roberts", pytest.param("cusum", marks=pytest.mark.no_cover)])
 def test_alarms_come_at_the_row_however_the_rows_are_cut(form: str) -> None:
     y, z = stream(6000)
     z[4000:] *= 2.5
@@ -231,7 +233,7 @@ def test_one_alarm_until_it_is_acknowledged() -> None:
     assert kinds(3) == ["change"]
 
 
-@pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
+@pytest.mark.parametrize("form", ["shiryaev-roberts", pytest.param("cusum", marks=pytest.mark.proof)])
 @pytest.mark.parametrize(("factor", "direction"), [(2.5, "over-confident"), (0.4, "under-confident")])
 def test_the_detector_looks_both_ways_if_asked(factor: float, direction: str, form: str) -> None:
     y, z = stream(6000)
@@ -448,7 +450,7 @@ def test_a_shift_is_seen_early_and_sharpness_hardly_later(slope: float, shift: f
     assert np.median(first) <= rows
 
 
-@pytest.mark.parametrize("step", [7000, 11])
+@pytest.mark.parametrize("step", [7000, pytest.param(11, marks=pytest.mark.proof)])
 def test_alarms_tell_the_size_of_the_rows_they_speak_of(step: int) -> None:
     y, z = stream(7000)
     z[5000:] *= 1.6

@@ -33,6 +33,7 @@ def test_the_range_of_a_single_datum() -> None:
     assert found.lowest <= min(found.happened.min(), found.failed.min()) < found.lowest + 1e-5
 
 
+@pytest.mark.proof
 def test_the_figure_of_the_range_marks_the_minimum(figures) -> None:  # type: ignore[no-untyped-def]
     for ax in figures["ecd-range"].axes:
         marked = next(line for line in ax.get_lines() if line.get_label() == "minimum")

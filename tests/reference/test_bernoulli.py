@@ -46,6 +46,7 @@ def test_log_odds_from_minus_700_to_700_are_scored_to_12_digits() -> None:
     assert_exact("logits", LOGITS, oracle.bernoulli_from_logit)
 
 
+@pytest.mark.proof
 def test_probabilities_from_1e_300_to_the_last_double_below_1_are_scored_to_12_digits() -> None:
     assert_exact("y_prob", PROBABILITIES, oracle.bernoulli_from_probability)
 

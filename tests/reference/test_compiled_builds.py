@@ -73,6 +73,14 @@ for n in (0, 1, 3, 4, 1000):
         sums = np.zeros(keys)
         assert kernel.sum_by_key(n, keys, rng.normal(size=n), rng.integers(0, keys, n), sums)
         seen.update(sums.tobytes())
+for n in (0, 1, 7, 8, 9, 30):
+    for d in range(1, 9):
+        root = rng.normal(size=(n, d, d + 2))
+        cov, nees, logdet = np.round(root @ root.transpose(0, 2, 1), 3), np.zeros(n), np.zeros(n)
+        cov = np.tril(cov) + np.tril(cov, -1).transpose(0, 2, 1)
+        assert kernel.sound(n, d, 1e-9, 1e-14, cov)
+        assert kernel.state_scores(n, d, rng.normal(size=(n, d)), cov, nees, logdet)
+        seen.update(nees.tobytes() + logdet.tobytes())
 """
 
 REFUSED = """
@@ -89,6 +97,12 @@ for logits in (0, 1):
     for classes in (2, 200):
         wrong = np.full((1, classes), np.nan)
         assert kernel.class_scores(1, classes, 8, logits, wrong, np.array([1]), columns, top, np.zeros((5, 4, 1)))
+for bad in (np.nan, np.inf, -np.inf, -1.0, 0.0):
+    for place in range(4):
+        cov = np.eye(2).reshape(1, 4).copy()
+        cov[0, place] = bad
+        assert kernel.sound(1, 2, 1e-9, 1e-14, cov) == (bad == 0.0 and place in (1, 2))
+        kernel.state_scores(1, 2, np.full(2, 1e300), cov, np.zeros(1), np.zeros(1))
 def refused(call, *given):
     try:
         call(*given)
@@ -103,6 +117,9 @@ for n in (huge, 2**62, 2**61 + 1, 2**60, -1):
     for item in (4, 8, 3, 0, -8, huge):
         assert refused(kernel.binary_sums, n, 1, item, 0, 0, one, y[:1], None, None, None, sums, None)
     assert refused(kernel.sum_by_key, n, 1, one, y64, one.copy())
+    for d in (0, 1, 8, 9, huge):
+        assert refused(kernel.sound, n, d, 0.1, 0.1, one)
+        assert refused(kernel.state_scores, n, d, one, one, one.copy(), one.copy())
     for keys in (0, 257, huge, -huge):
         assert refused(kernel.sum_by_key, 1, keys, one, y64, one.copy())
         assert refused(kernel.binary_sums, 1, keys, 8, 0, 0, one, y[:1], None, None, None, sums, None)

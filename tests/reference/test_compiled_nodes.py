@@ -11,9 +11,8 @@ from scipy import special
 
 import safecal
 from safecal._kernels import compiled
-from safecal._kernels.compiled import class_scores, floats
+from safecal._kernels.compiled import class_scores, column_sums, floats
 from safecal._kernels.spectrum import NODES, binary_node_rows, node_rows
-from safecal._kernels.sums import column_sums
 
 from .test_categorical import softmax
 from .test_compiled import needs_kernel
@@ -213,3 +212,25 @@ def test_two_outcomes_are_two_classes(rng: np.random.Generator) -> None:
     found, wanted = binary_node_rows(odds), node_rows(odds[:, None])
     np.testing.assert_allclose(found[:, :3], wanted[:, :3], rtol=1e-13)
     np.testing.assert_allclose(found[:, 3], wanted[:, 3], rtol=1e-13, atol=1e-13)  # where central moments cancel
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 13, 400])
+def test_a_logistic_regression_has_the_sums_that_numpy_gives(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_kernel()
+    z = np.concatenate([RNG.normal(0.0, 5.0, n), [0.0, 1e4, -1e4, 30.0][: n // 3]])
+    happened, mass = RNG.random(len(z)) < 0.5, RNG.gamma(2.0, 3.0, len(z))
+    rows = z, np.where(happened, -1.0, 1.0), mass
+    places = [(0.0, 1.0), (0.7, 1.3), (-2.0, 0.0), (3.0, -40.0), (90.0, 99.0), (1e-9, 1e-9), (0.0, 1e300)]
+    found = [compiled.logistic_sums(*place, *rows) for place in places]
+    monkeypatch.setattr(compiled, "_module", None)
+    with np.errstate(over="ignore"):
+        wanted = [compiled.logistic_sums(*place, *rows) for place in places]
+    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-13 * (1.0 + float(mass @ (1.0 + z * z))))
+    assert math.isnan(compiled.logistic_sums(math.nan, 1.0, *rows)[0]) == bool(n)
+
+
+def test_columns_of_a_logistic_regression_must_be_as_long_as_each_other() -> None:
+    needs_kernel()
+    one = np.ones(3)
+    with pytest.raises(ValueError, match="mass must hold 3 items of 8 bytes"):
+        compiled.logistic_sums(0.0, 1.0, one, one, np.ones(2))

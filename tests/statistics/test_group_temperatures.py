@@ -41,6 +41,7 @@ def _rate(law: str, n: int, repeats: int, weighted: bool = False, temperature: f
     return alarms / repeats
 
 
+@pytest.mark.proof
 def test_ten_groups_at_the_limit_raise_no_false_alarm() -> None:
     assert _rate("N(0, .5)", 500, 60) <= SHARE + error(SHARE, 60)  # more of them below
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,7 @@ def test_recalibrate_rows_that_depend_on_each_other(rows: Path, tmp_path: Path, 
     assert repr(want) in said.out
 
 
+@pytest.mark.proof
 def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal, rng: np.random.Generator) -> None:
     logits = rng.normal(0, 2, (N, 3))
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -230,6 +232,10 @@ def test_the_demo_writes_a_report_and_says_where(tmp_path: Path, safecal: Safeca
     assert said.status == 0, said.err
     assert said.out.index("\nSAFE: ") < said.out.index("\nUNSAFE: ") < said.out.index(str(tmp_path / "demo.html"))
     assert "</html>" in (tmp_path / "demo.html").read_text(encoding="utf-8")
+    first, second = (float(value) for value in re.findall(r"^ECD +([+-]\d\.\d+)", said.out, re.MULTILINE))
+    assert abs(first) < 0.02
+    assert second > 0.05
+    assert max(map(len, said.out.partition("\nThe report of")[0].splitlines())) <= 80
 
 
 @pytest.mark.proof

@@ -161,6 +161,7 @@ def test_the_gate_looks_at_the_temperature_of_groups(tmp_path: Path, safecal: Sa
     assert hotter.status == 0
 
 
+@pytest.mark.proof
 def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     tmp_path: Path, safecal: Safecal, shared_data: Path
 ) -> None:
@@ -287,6 +288,7 @@ def test_beyond_max_rows_sums_give_the_same_answers(
     assert found.reliability.ece_quantile == pytest.approx(WHOLE.reliability.ece_quantile, rel=1e-9)
 
 
+@pytest.mark.proof
 def test_beyond_max_rows_groups_weights_and_clusters(
     tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,7 +104,8 @@ def test_a_report_has_the_title_that_was_typed(tmp_path: Path, safecal: Safecal)
     ],
 )
 def test_columns_are_found_where_only_one_reading_is_possible(there: list[str], found: tuple[Any, ...]) -> None:
-    assert find_columns(there, None, None, None) == found
+    outcome, stated = find_columns(there, None, None, None)
+    assert (outcome, stated.values, stated.form) == found
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from safecal.cli.main import main
+from safecal.cli.options import MOST_BINS, output, place, store
 from safecal.cli.parser import build_parser
-from safecal.cli.values import MOST_BINS, output, place, store
 
 pl = pytest.importorskip("polars", minversion="1.38")
 

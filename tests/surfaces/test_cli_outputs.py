@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from safecal.cli.options import output, place, store
 from safecal.cli.parser import build_parser
-from safecal.cli.values import output, place, store
 from safecal.watch.sqlite import store_files
 
 pl = pytest.importorskip("polars", minversion="1.38")
@@ -266,6 +266,7 @@ def test_what_is_not_destroyed_is_allowed(here: Path, safecal: Safecal) -> None:
 
 
 REDIRECTED = [
+    ("evaluate rows.csv >> rows.csv", "standard output must be another file than `file`"),
     ("recalibrate - --out rows.csv < rows.csv", "`--out` must be another file than standard input"),
     ("evaluate - < rows.csv >> rows.csv", "standard output must be another file than standard input"),
     ("compare other.csv rows.csv >> rows.csv", "standard output must be another file than `b`"),
@@ -286,7 +287,6 @@ REDIRECTED = [
     ("line", "message"),
     [
         ("evaluate - --report rows.csv < rows.csv", "`--report` must be another file than standard input"),
-        ("evaluate rows.csv >> rows.csv", "standard output must be another file than `file`"),
         *(pytest.param(*case, marks=[pytest.mark.proof, pytest.mark.no_cover]) for case in REDIRECTED),
     ],
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.report.compared import comparison_html
+from safecal.report import comparison_html
 
 plt = pytest.importorskip("matplotlib.pyplot")
 

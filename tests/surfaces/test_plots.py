@@ -18,12 +18,11 @@ from scipy import stats
 import safecal
 from safecal import Evaluation, Summary, Table, plot
 from safecal.errors import InputError, LabelError, MissingExtraError, OptionError, ShapeError, UnavailableError
+from safecal.html.diagrams import ReliabilityPoints, consistency_band, effective_rows, has_reliability
 from safecal.html.intervals import TemperatureCurve, ecd_range, factor_range
-from safecal.html.markup import shortened, visible
-from safecal.html.numbers import short
-from safecal.html.reliability import ReliabilityPoints, consistency_band, effective_rows, has_reliability
+from safecal.html.markup import short, shortened, visible
 from safecal.plot.ecd import draw_intervals
-from safecal.plot.temperature import _ticks
+from safecal.plot.recalibration import _ticks
 
 pytestmark = pytest.mark.proof
 
@@ -1144,6 +1143,7 @@ def test_a_name_fits_every_kind(case: str) -> None:
         ):
             continue
         shown = display.from_evaluation(evaluation, name="a $model_{")
+        shown.figure_.set_layout_engine("none")  # dashboards hold that everything finds its place
         shown.figure_.draw_without_rendering()  # which reads every text
         plt.close(shown.figure_)
 

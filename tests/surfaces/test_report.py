@@ -23,10 +23,9 @@ from safecal import Evaluation
 from safecal._sums.summary import as_sums
 from safecal.errors import FileError, InputError
 from safecal.html.course import Course
-from safecal.html.excess import ExcessShares, excess_picture
-from safecal.html.findings import Findings, coarser
+from safecal.html.diagrams import ExcessShares, ReliabilityPoints, binomial_band, effective_rows, excess_picture
+from safecal.html.frame import Findings, coarser
 from safecal.html.markup import Scale
-from safecal.html.reliability import ReliabilityPoints, binomial_band, effective_rows
 from safecal.report import report_html, write_report
 from safecal.report.page import pictures_section, snippet
 from safecal.report.tables import cards, where_section

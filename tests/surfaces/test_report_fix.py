@@ -16,7 +16,7 @@ import pytest
 import safecal as library
 from safecal import Evaluation, maps
 from safecal.errors import InputError
-from safecal.report import fixes, report_html
+from safecal.report import report_html, steps
 
 from .browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
 
@@ -115,6 +115,7 @@ def test_a_map_that_was_refused_says_why() -> None:
     assert "not fitted: Isotonic needs at least 50 rows; got 40" in text(section(page))
 
 
+@pytest.mark.proof
 def test_groups_have_a_map_each() -> None:
     by = np.arange(2000) % 3
     evaluation, fix = library.evaluate(*rows(), by=by), library.recalibrate(*rows(), by=by)
@@ -166,7 +167,7 @@ def test_warnings_are_told() -> None:
 
 
 def test_a_long_function_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixes, "_LONGEST", 100)
+    monkeypatch.setattr(steps, "_LONGEST", 100)
     assert len(codes(report_html(evaluated(), fix=fixed()))) == 1
 
 

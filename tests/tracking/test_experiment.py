@@ -150,6 +150,7 @@ def unscented(run: Run) -> np.ndarray:
     return np.array(out)
 
 
+@pytest.mark.proof
 def test_stone_soups_filters_are_the_ones_that_were_meant(few: TrackingStudy) -> None:
     for k in range(3):
         run = simulated(SETTINGS["standard"], np.random.default_rng([4, k]))

@@ -66,6 +66,7 @@ def test_models_of_another_kind_are_refused() -> None:
         Baseline.of(_evaluated(1.0), three)
 
 
+@pytest.mark.proof
 def test_false_alarms_are_rare() -> None:
     alarms = sum(
         Baseline.of(_evaluated(1.2, 800, s), _evaluated(1.2, 800, 1000 + s)).decision == "WORSE" for s in range(40)

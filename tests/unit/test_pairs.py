@@ -69,6 +69,7 @@ def test_each_sum_is_that_of_the_rows(weighted: bool) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.proof
 def test_parts_add_up_in_any_order() -> None:
     whole = _tally(slice(None)).pairs
     cuts = [slice(0, 10), slice(10, 300), slice(300, 301), slice(301, N)]
@@ -119,6 +120,7 @@ def test_an_impossible_outcome_counts_in_weights_and_mistakes_alone() -> None:
     assert (first["n"], first["weight"], first["weight2"], first["seen"]) == (2.0, 2.0, 1.0, 1.0)
 
 
+@pytest.mark.proof
 def test_many_blocks_are_gathered_like_one() -> None:
     rng = np.random.default_rng(1)
     cluster, key = rng.integers(0, 300, 5000), rng.integers(0, 50, 5000)
@@ -131,6 +133,40 @@ def test_many_blocks_are_gathered_like_one() -> None:
             rows = slice(k, k + 250)
             parts.absorb(parts.of_block(cluster[rows], key[rows], [c[rows] for c in columns]))
     _same(parts.pairs(tuple(range(300)), tuple(range(50))), whole.pairs(tuple(range(300)), tuple(range(50))))
+
+
+def test_rows_that_come_cluster_by_cluster_are_added_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    cluster, key = np.sort(rng.integers(0, 300, 5000)), rng.integers(0, 5, 5000)
+    rows = [rng.random(5000) for _ in PAIRS]
+    order = np.lexsort((key, cluster))
+    times = []
+    together = cluster_pairs.together
+    monkeypatch.setattr(cluster_pairs, "_WAITING", 100)
+    monkeypatch.setattr(cluster_pairs, "together", lambda parts: times.append(len(parts)) or together(parts))
+
+    def gathered(size: int) -> tuple[Pairs, list[int]]:
+        found, counts = Gathered(5), []
+        for k in range(0, 5000, size):
+            some = order[k : k + size]
+            counts.append(found.absorb(found.of_block(cluster[some], key[some], [column[some] for column in rows])))
+        return found.pairs(tuple(range(300)), tuple(range(5))), counts
+
+    whole, _ = gathered(5000)
+    times.clear()
+    parts, counts = gathered(250)
+    _same(parts, whole)
+    assert times == [21]
+    assert len(whole) - 21 <= counts[-1] <= len(whole)
+
+
+def test_one_class_has_too_many_pairs_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = Tally.of(safecal.bernoulli(Y, logits=Z), cluster=np.arange(N)).cell_pairs
+    assert pairs is not None
+    assert pairs.classes
+    monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", N - 10)
+    monkeypatch.setattr(cluster_pairs, "_without_classes", lambda part: pytest.fail("there is but one"))
+    assert Tally.of(safecal.bernoulli(Y, logits=Z), cluster=np.arange(N)).cell_pairs is None
 
 
 def test_equality() -> None:

@@ -10,7 +10,6 @@ import safecal
 from safecal import Local, Place
 from safecal.errors import MergeError
 from safecal.inference.ranges import bounded_ranges
-from safecal.inference.sum_bounds import firm_and_weak_bounds
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
 
 N = 20_000
@@ -259,6 +258,7 @@ def test_groups_with_clusters_are_judged_by_their_clusters() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_shocks_that_clusters_share_make_no_group_unsafe(rng: np.random.Generator) -> None:
     alarms = 0
     for _ in range(30):
@@ -329,6 +329,7 @@ def test_few_clusters_show_no_range_and_say_how_little_is_known() -> None:
     assert "More clusters would tell." in result.verdict.reason
 
 
+@pytest.mark.proof
 def test_clusters_that_share_a_shock_show_no_range(rng: np.random.Generator) -> None:
     for _ in range(10):
         z, cluster = rng.normal(0, 2, 2400), np.repeat(np.arange(48), 50)
@@ -394,10 +395,15 @@ def test_upper_bounds_of_ranges_are_found_when_they_are_asked_for(rng: np.random
     tally = safecal.bernoulli(rng.random(3000) < special.expit(z), logits=z).tally()
     local = Local.of(tally)
     untouched = pickle.loads(pickle.dumps(local))
-    sums = bounded_ranges(tally, local.error, local.min_share).sums
-    assert sums is not None
-    low, high, _ = firm_and_weak_bounds(sums, local.error / len(local), 0.1)
+    waiting = bounded_ranges(tally, local.error, local.min_share).waiting
+    assert waiting is not None
+    alpha = local.error / len(local)
+    low, high = waiting.bounds((alpha, -1), (alpha, +1))
+    some = local.some([7, 3])
+    assert [found.ecd.high for found in some] == [high[7], high[3]]
+    assert local.some([]) == []
     np.testing.assert_array_equal(local.column("ecd_low"), low)
     np.testing.assert_array_equal(local.column("ecd_high"), high)
     assert untouched[3].ecd.high == high[3]
     assert untouched == local
+    assert local.some([7, 3]) == some == [local[7], local[3]]

@@ -114,7 +114,7 @@ def test_without_pandas_polars_answers_and_without_both_a_hint(monkeypatch: pyte
     with pytest.raises(MissingExtraError, match="needs pandas or Polars"):
         frame_of({"n": [1]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match="needs pyarrow"):
+    with pytest.raises(MissingExtraError, match="needs PyArrow"):
         RESULT.bins.__arrow_c_stream__()
 
 

@@ -11,6 +11,7 @@ import safecal
 from safecal import Predictions, Scored, Summary
 from safecal.errors import UnavailableError
 from safecal.families.family import Cumulants
+from safecal.maps import Temperature
 from safecal.testing import assert_family_laws, assert_safe
 
 SUPPORT = 200  # of the geometric distribution below: the rest weighs less than 1e-17
@@ -66,6 +67,18 @@ ALL = [Geometric(np.full(len(R), k), R) for k in range(SUPPORT)]
 def test_a_right_family_of_a_third_party_passes() -> None:
     assert_family_laws(GOOD)
     assert_family_laws(GOOD, outcomes=ALL)
+
+
+def test_its_temperature_is_not_applied_to_probabilities_of_classes() -> None:
+    rng = np.random.default_rng(0)
+    r = rng.uniform(0.2, 0.8, 60)
+    model = Temperature().fit_predictions(Geometric(rng.geometric(r) - 1, r))
+    with pytest.raises(UnavailableError, match="geometric predictions does not apply to classes"):
+        model.apply([0.5])
+    with pytest.raises(UnavailableError, match="a map does not apply to geometric predictions"):
+        model.apply_predictions(GOOD)
+    with pytest.raises(UnavailableError, match="a map does not apply to geometric predictions"):
+        GOOD.with_logits(R)
 
 
 def test_it_can_be_evaluated_like_any_other() -> None:

@@ -249,7 +249,8 @@ def test_words_that_cannot_be(case: str, here: Path, watch: Any, monkeypatch: py
     assert message in found.err
 
 
-@pytest.mark.parametrize("kind", ["csv", pytest.param("jsonl", marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("kind", ["csv", pytest.param("jsonl", marks=pytest.mark.no_cover)])
 def test_standard_input(kind: str, here: Path) -> None:
     content = text(columns(np.random.default_rng(0), 250), kind)
     found = _piped(content, *COLUMNS, "--batch-rows", "100")

@@ -182,6 +182,7 @@ def test_a_store_is_for_its_owner_alone(tmp_path: Path) -> None:
         os.umask(before)
 
 
+@pytest.mark.proof
 def test_rows_from_a_pipe_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     script = "import os, stat, sys; from safecal.inputs.sources import open_source; s = open_source('-', None); "
     script += "print(oct(stat.S_IMODE(os.stat(s.path).st_mode)))"

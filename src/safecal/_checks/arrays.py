@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Rows
+from .._types import AnyArray, BoolArray, FloatArray, Rows
 from ..errors import DtypeError, EmptyError, InputError, MissingValueError, ShapeError
 from .message import fail, phrase, show
 
@@ -101,7 +101,7 @@ def _tensor(value: Any) -> AnyArray:
     return np.asarray(tensor.resolve_neg().numpy())
 
 
-def as_array(value: ArrayLike, name: str) -> AnyArray:
+def as_array(value: object, name: str) -> AnyArray:
     """Return ``value`` as a NumPy array, sharing memory where that is possible."""
     if isinstance(value, np.ma.MaskedArray):
         mask = np.atleast_1d(np.ma.getmaskarray(value))
@@ -141,7 +141,7 @@ def as_array(value: ArrayLike, name: str) -> AnyArray:
     return array
 
 
-def as_keys(value: ArrayLike, name: str) -> AnyArray:
+def as_keys(value: object, name: str) -> AnyArray:
     """Return labels or keys as an array, every whole number as it is.
 
     NumPy makes floats of whole numbers beside a missing one, beside floats, or beyond 64 bits, and floats of this size
@@ -167,21 +167,23 @@ def is_missing(value: Any) -> bool:
         return False
 
 
-def _numeric_frame(value: Any) -> bool:
-    """Tell whether this is a pandas frame of numbers in dtypes of its own, which NumPy sees as objects."""
+def _frame_numbers(value: Any, objects: AnyArray) -> AnyArray:
+    """Return a pandas frame of numbers in dtypes of its own, which NumPy sees as objects, as floats; others as seen."""
     if type(value).__module__.partition(".")[0] != "pandas" or not hasattr(value, "columns"):
-        return False
-    return all(getattr(dtype, "kind", "O") in "iuf" for dtype in value.dtypes)
+        return objects
+    if any(getattr(dtype, "kind", "O") not in "iuf" for dtype in value.dtypes):
+        return objects
+    return np.asarray(value.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def as_numbers(value: ArrayLike, name: str) -> AnyArray:
+def as_numbers(value: object, name: str) -> AnyArray:
     """Return a real array (float16 to float64 or integer), also of numbers that are written as text.
 
     Whatever would need a guess or rounding is refused.
     """
     array = as_array(value, name)
-    if array.dtype.kind == "O" and _numeric_frame(value):
-        array = value.to_numpy(dtype=np.float64, na_value=np.nan)
+    if array.dtype.kind == "O":
+        array = _frame_numbers(value, array)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         return array
     if array.dtype.kind in "iu":

@@ -1,22 +1,24 @@
-"""Probabilities and logits of classes: their form and range, the sums of rows, and predictions that are certain."""
+"""Probabilities and logits of classes, or of several labels a row: form, range, sums of rows, certain predictions."""
 
 import math
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, FloatArray
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray
 from ..errors import (
     FormError,
     InputError,
+    LabelError,
     MissingValueError,
     NormalisationError,
     OptionError,
     RangeError,
     ShapeError,
 )
-from .arrays import as_numbers, block, from_torch, not_empty, refuse, slices
-from .message import fail, phrase, show
+from .arrays import as_keys, as_numbers, block, from_torch, is_missing, not_empty, refuse, slices
+from .message import fail, phrase, same_rows, show
 
 __all__ = [
     "certain_reason",
@@ -24,6 +26,9 @@ __all__ = [
     "clip_for",
     "clip_value",
     "decimals_of",
+    "label_matrix",
+    "label_names",
+    "label_values",
     "one_form",
     "probabilities",
     "real_logits",
@@ -35,17 +40,16 @@ __all__ = [
 
 def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
     """Return the one form that was given, and its name."""
-    if (y_prob is None) == (logits is None):
-        given = "neither" if y_prob is None else "both"
+    value, name = (y_prob, "y_prob") if logits is None else (logits, "logits")
+    if value is None or (y_prob is not None and logits is not None):
         raise fail(
             FormError,
             "y_prob",
             "or `logits` must be given, exactly one of them",
-            got=given,
+            got="neither" if value is None else "both",
             hint=phrase("a form"),
         )
-    name = "y_prob" if logits is None else "logits"
-    array = as_numbers(y_prob if logits is None else logits, name)
+    array = as_numbers(value, name)
     not_empty(array, name)
     return array, name
 
@@ -284,3 +288,88 @@ def certain_reason(certain: int, n: int, classes: int, decimals: int = 0) -> str
     if decimals:
         why = f"The predictions have {decimals} decimal{'' if decimals == 1 else 's'}, so a 0 may be up to {clip}."
     return f"{what} {why} Pass finite `logits=`, or state the smallest probability you mean: `clip={clip}`."
+
+
+def label_values(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
+    """Return the one form that was given, of shape (n, L), and its name."""
+    values, name = one_form(y_prob, logits)
+    if values.ndim == 3 and values.shape[2] == 2:
+        hint = f"take the second column of each label: `np.stack([p[:, 1] for p in {name}], axis=1)`."
+        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
+                   got=f"shape {values.shape}, a matrix for each label", hint=hint)  # fmt: skip
+    if values.ndim != 2 or values.shape[1] == 0:
+        hint = "for one label a row leave `by_label` out."
+        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
+                   got=f"shape {values.shape}", hint=hint)  # fmt: skip
+    if name == "y_prob":
+        probabilities(values, name)
+    else:
+        for j in range(values.shape[1]):  # one by one, because log-odds may be infinite, and the logits of classes not
+            real_logits(values[:, j], f"{name}[:, {j}]")
+    return values, name
+
+
+def label_matrix(y_true: Any, shape: tuple[int, ...], name: str, fewest: int = 2) -> BoolArray:
+    """Return which label each row has, of shape (n, L)."""
+    if callable(getattr(y_true, "toarray", None)):  # a sparse matrix, as scikit-learn's MultiLabelBinarizer gives it
+        y_true = y_true.toarray()
+    outcomes = as_keys(y_true, "y_true")
+    if outcomes.ndim != 2:
+        hint = "turn lists of labels into a matrix with scikit-learn's `MultiLabelBinarizer`."
+        raise fail(ShapeError, "y_true", "must have a column of 0 and 1 for each label, shape (n, L)",
+                   got=f"shape {outcomes.shape}", hint=hint)  # fmt: skip
+    same_rows("y_true", len(outcomes), shape[0], name)
+    if outcomes.shape[1] != shape[1]:
+        raise fail(ShapeError, "y_true", f"must have as many columns as `{name}`",
+                   got=f"{outcomes.shape[1]} and {shape[1]}")  # fmt: skip
+    if shape[0] < fewest:
+        raise fail(ShapeError, "y_true", "must have at least two rows: the labels of one row depend on each other",
+                   got=str(shape[0]))  # fmt: skip
+    if outcomes.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, outcomes.flat), dtype=bool, count=outcomes.size).reshape(shape)
+        outcomes = outcomes.copy()
+        outcomes[missing] = None  # pandas' NA is neither equal to 1 nor not
+    happened = np.asarray(outcomes == 1, dtype=bool)
+    bad = ~(happened | np.asarray(outcomes == 0, dtype=bool))
+    if bad.any():
+        (i, j), rows = np.argwhere(bad)[0].tolist(), int(bad.any(axis=1).sum())
+        value = outcomes[i, j]
+        unknown = "a label that was not looked for is no 0: leave such rows out." if is_missing(value) else None
+        raise fail(LabelError, "y_true", "must be 0 or 1 for each label", got=show(value),
+                   place=f"row {i}, column {j}", count=(rows, shape[0]), hint=unknown)  # fmt: skip
+    return happened
+
+
+def label_names(y_true: Any, given: Any, labels: Any, count: int, name: str) -> list[Hashable]:
+    """Return what the labels are called: as told, or as the columns of a frame are, or by their numbers."""
+    if labels is not None:
+        names = _listed(labels)
+    else:
+        names = _columns(y_true) or _columns(given) or list(range(count))
+        if (others := _columns(given)) and names != others:
+            hint = f"pass `{name}[list(y_true.columns)]`."
+            raise fail(LabelError, name, "must have the columns of `y_true`, in their order",
+                       got=f"{show(others)} and {show(names)}", hint=hint)  # fmt: skip
+    if len(names) != count:
+        raise fail(
+            ShapeError, "labels", f"must name each of the {count} columns of `{name}`", got=f"{len(names)} names"
+        )
+    if len(set(names)) != count:
+        twice = next(one for one in names if names.count(one) > 1)
+        raise fail(LabelError, "labels", "must be distinct", got=f"{show(twice)} more than once")
+    return names
+
+
+def _listed(labels: Any) -> list[Hashable]:
+    try:
+        names = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+        set(names)
+    except TypeError as error:
+        raise fail(LabelError, "labels", "must be a list of names", got=show(labels)) from error
+    return names
+
+
+def _columns(frame: Any) -> list[Hashable]:
+    """Return the names of a frame's columns, without importing its library; none for anything else."""
+    columns = getattr(frame, "columns", None)
+    return [] if columns is None or callable(columns) else list(columns)

@@ -1,28 +1,43 @@
-"""Columns beside the predictions (weights, groups, clusters, runs, steps), and the options of a function."""
+"""Columns beside the predictions (weights, groups, clusters, steps), rows that belong together, and options."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, IndexArray
-from ..errors import InputError, MissingValueError, OptionError, RangeError, ShapeError, WeightError
+from .._types import AnyArray, ArrayLike, By, IndexArray
+from ..errors import (
+    AlignmentError,
+    InputError,
+    LabelError,
+    MissingValueError,
+    OptionError,
+    RangeError,
+    ShapeError,
+    WeightError,
+)
 from .arrays import as_array, as_keys, as_numbers, is_missing, refuse
 from .message import fail, phrase, same_rows, show
 
 __all__ = [
+    "RowLabels",
     "choice",
     "cluster_codes",
     "clusters",
     "expected_rows",
     "fraction",
     "group_codes",
+    "numbered",
     "one_cluster",
     "one_side",
     "positive",
+    "row_labels",
     "run_column",
+    "same_labels",
+    "same_outcomes",
+    "same_rows_of_both",
     "spelled",
     "step_column",
     "weights",
@@ -59,9 +74,7 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
     return column
 
 
-def group_codes(
-    by: ArrayLike | Mapping[str, ArrayLike], n: int, reference: str = "y_true"
-) -> tuple[str, tuple[Hashable, ...], IndexArray]:
+def group_codes(by: By, n: int, reference: str = "y_true") -> tuple[str, tuple[Hashable, ...], IndexArray]:
     """Return the name of the grouping, its keys in order, and for each row the number of its key.
 
     ``by`` is one column, or a mapping of names to columns, in which case a key is a tuple. Missing values form a
@@ -94,19 +107,36 @@ def _one_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[t
         )
     same_rows(name, len(values), n, reference)
     if values.dtype.kind in "biuU":
-        distinct, codes = np.unique(values, return_inverse=True)
-        return tuple(distinct.tolist()), np.asarray(codes, dtype=np.intp)
+        distinct, codes = numbered(values)
+        return tuple(distinct.tolist()), codes
     if values.dtype.kind in "mM":  # as text, because .tolist() turns nanoseconds into bare integers
         items: list[Any] = [None if np.isnat(v) else str(v) for v in values]
     else:
-        items = [_key(v) for v in values.tolist()]
-    distinct_items = list(dict.fromkeys(items))
+        items = values.tolist()
+        if not set(map(type, items)) <= _PLAIN:  # of other types, some that are equal have keys that are not
+            items = [_key(v) for v in items]
+    key_of = {item: _key(item) for item in dict.fromkeys(items)}
+    distinct_keys = list(dict.fromkeys(key_of.values()))
     try:
-        distinct_items.sort(key=lambda v: (v is None, 0 if v is None else v))
+        distinct_keys.sort(key=lambda v: (v is None, 0 if v is None else v))
     except TypeError:  # keys of mixed types have no order: keep that of first appearance
         pass
-    number = {key: k for k, key in enumerate(distinct_items)}
-    return tuple(distinct_items), np.fromiter((number[v] for v in items), dtype=np.intp, count=n)
+    number = {key: k for k, key in enumerate(distinct_keys)}
+    code_of = {item: number[key] for item, key in key_of.items()}
+    return tuple(distinct_keys), np.fromiter(map(code_of.__getitem__, items), dtype=np.intp, count=n)
+
+
+_PLAIN = {str, int, float, bool, type(None)}
+
+
+def numbered(values: AnyArray) -> tuple[AnyArray, IndexArray]:
+    """Return the distinct values in order, and for each value its place among them; at once where they are in order."""
+    if len(values) and values.dtype.kind != "U" and bool((values[1:] >= values[:-1]).all()):
+        new = np.empty(len(values), dtype=bool)
+        new[0], new[1:] = True, values[1:] != values[:-1]
+        return values[new], np.cumsum(new) - 1
+    distinct, index = np.unique(values, return_inverse=True)
+    return distinct, np.asarray(index, dtype=np.intp)
 
 
 def _key(value: Any) -> Hashable:
@@ -264,3 +294,96 @@ def expected_rows(expected: Any, runs: tuple[IndexArray, int], steps: tuple[Inde
         rule = "must be a whole number, at least the number of rows"
         raise fail(OptionError, "expected", rule, got=f"{show(expected)} and {n} rows")
     return int(expected)
+
+
+class RowLabels(NamedTuple):
+    """The labels of the rows, and the argument that brought them."""
+
+    name: str
+    index: Any
+
+
+def _index(value: Any) -> Any:
+    """Return the index of a Series or a frame, without importing pandas; a list has a method of that name."""
+    index = getattr(value, "index", None)
+    return None if callable(index) or not callable(getattr(index, "equals", None)) else index
+
+
+def row_labels(**columns: Any) -> RowLabels | None:
+    """Return the labels of the first column that has some; refuse another column that has others."""
+    found: RowLabels | None = None
+    for name, value in columns.items():
+        if found is None:
+            index = _index(value)
+            found = None if index is None else RowLabels(name, index)
+        else:
+            same_labels(found, **{name: value})
+    return found
+
+
+def same_labels(labels: RowLabels | None, **columns: Any) -> None:
+    """Refuse a column, or a column of a mapping, whose rows are labelled otherwise."""
+    if labels is None:
+        return
+    for name, value in columns.items():
+        if isinstance(value, Mapping):
+            for key, column in value.items():
+                _same(labels, f"{name}[{key!r}]", column)
+        else:
+            _same(labels, name, value)
+
+
+def _same(labels: RowLabels, name: str, value: Any) -> None:
+    index = _index(value)
+    if index is not None and index is not labels.index and not index.equals(labels.index):
+        raise _differ(labels, name, index)
+
+
+def _differ(labels: RowLabels, name: str, index: Any) -> InputError:
+    wanted, reference = labels.index, labels.name
+    rule = f"must have the same index as `{reference}`"
+    picked = f"`{name}.loc[{reference}.index]`"
+    known = bool(index.is_unique and wanted.isin(index).all())
+    if len(index) != len(wanted):
+        hint = "both must come from the same rows, in the same order."
+        if known and len(index) > len(wanted):
+            hint = f"if these are more rows than those of `{reference}`, pass {picked}."
+        rule = f"must have as many rows as `{reference}`"
+        return fail(ShapeError, name, rule, got=f"{len(index)} and {len(wanted)}", hint=hint)
+    a, b = np.asarray(index, dtype=object), np.asarray(wanted, dtype=object)
+    differ = np.fromiter((x is not y and bool(x != y) for x, y in zip(a, b, strict=True)), bool, len(a))
+    first = int(differ.argmax())
+    hint = f"if rows belong together by their position, pass `{name}.to_numpy()`."
+    if known:
+        hint = f"the labels are the same in another order: pass {picked}."
+    return fail(
+        AlignmentError, name, rule, got=f"{show(a[first])} where `{reference}` has {show(b[first])}",
+        place=f"row {first}", count=(int(differ.sum()), len(a)), hint=hint,
+    )  # fmt: skip
+
+
+def same_rows_of_both(a: RowLabels | None, b: RowLabels | None) -> None:
+    """Refuse two models whose rows pandas labels otherwise."""
+    if a is not None and b is not None and not a.index.equals(b.index):
+        hint = "give both the same rows in the same order, for example `y_prob.loc[y_true.index]` in both."
+        raise fail(AlignmentError, "b", "must have the same index as `a`", got="another one", hint=hint)
+
+
+def same_outcomes(a: AnyArray, b: AnyArray, name: str) -> None:
+    """Require that the same happened in every row of both; ``name`` is what each calls it."""
+    same_rows("b", len(b), len(a), "a")
+    if a.shape != b.shape:
+        got = f"shapes {a.shape} and {b.shape}"
+        raise fail(ShapeError, "b", f"must have a `{name}` of the same shape as `a`", got=got)
+    differ = np.flatnonzero((a != b).reshape(len(a), -1).any(axis=1))
+    if differ.size:
+        first = int(differ[0])
+        raise fail(
+            LabelError,
+            "b",
+            f"must have the same `{name}` as `a`",
+            got=f"{show(b[first])} where `a` has {show(a[first])}",
+            place=f"row {first}",
+            count=(differ.size, len(a)),
+            hint="give both the same rows in the same order, and the same `pos_label`, or columns in the same order.",
+        )

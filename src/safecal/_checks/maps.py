@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
+from .._types import AnyArray, ArrayLike, BoolArray, By, IndexArray, Spread
 from ..errors import OptionError, RangeError, ShapeError, UnavailableError
 from .arrays import as_numbers
 from .classes import class_shape, one_form, probabilities, real_logits, row_sums
@@ -76,7 +76,7 @@ def class_prediction(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tupl
     return values, name
 
 
-def spread_form(forms: dict[str, ArrayLike | None], rows: int | None) -> tuple[AnyArray, str]:
+def spread_form(forms: Mapping[str, Spread | None], rows: int | None) -> tuple[AnyArray, str]:
     """Check standard deviations or matrices that come without states; ``rows`` of them, where that is given."""
     name, value = one_spread(forms)
     if name in ("std", "var"):
@@ -100,7 +100,7 @@ def spread_form(forms: dict[str, ArrayLike | None], rows: int | None) -> tuple[A
 
 
 def fitted_codes(
-    by: ArrayLike | Mapping[str, ArrayLike] | None, n: int, reference: str, fitted: tuple[Hashable, ...] | None
+    by: By | None, n: int, reference: str, fitted: tuple[Hashable, ...] | None
 ) -> tuple[tuple[Hashable, ...], IndexArray] | None:
     """Return the groups of the rows, each of which must have been fitted; None where none were."""
     if fitted is None:

@@ -1,12 +1,12 @@
 """Weighted parts of one prediction: components of mixtures, and clouds of particles."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from .._types import AnyArray, ArrayLike, BoolArray, Clouds, FloatArray, Spread
 from ..errors import (
     CovarianceError,
     FormError,
@@ -128,19 +128,19 @@ def _component_place(row: int, component: int, rows: int) -> str:
     return f"component {component}" if rows == 1 else f"row {row}, component {component}"
 
 
-def mixture_spread(forms: dict[str, ArrayLike | None]) -> tuple[str, ArrayLike]:
+def mixture_spread(forms: Mapping[str, Spread | None]) -> tuple[str, Spread]:
     """Return the one form of the uncertainty of components that was given."""
-    given = [name for name, value in forms.items() if value is not None]
+    given = [(name, value) for name, value in forms.items() if value is not None]
     if len(given) != 1:
         raise fail(
             FormError, "std", "or `var`, `cov`, `chol` must be given, exactly one of them",
-            got=" and ".join(f"`{name}`" for name in given) or "none",
+            got=" and ".join(f"`{name}`" for name, _ in given) or "none",
         )  # fmt: skip
-    return given[0], forms[given[0]]
+    return given[0]
 
 
 def component_factors(
-    form: str, value: ArrayLike, shape: tuple[int, ...], present: BoolArray, kept: tuple[int, ...] | None
+    form: str, value: Spread, shape: tuple[int, ...], present: BoolArray, kept: tuple[int, ...] | None
 ) -> FloatArray:
     """Return lower Cholesky factors of components as (1, K, d, d) or (n, K, d, d); absent ones are the identity."""
     n, count, d = shape[0], present.shape[1], shape[1] if len(shape) == 2 else 1
@@ -212,7 +212,7 @@ class Cloud(NamedTuple):
     weight: FloatArray
 
 
-def one_weight(weight: ArrayLike | None, log_weight: ArrayLike | None) -> tuple[ArrayLike | None, str]:
+def one_weight(weight: Clouds | None, log_weight: Clouds | None) -> tuple[Clouds | None, str]:
     """Return the weights that were given, and in which form; equal ones where there are none."""
     if weight is not None and log_weight is not None:
         raise fail(FormError, "weight", "or `log_weight` must be given, not both", got="`weight` and `log_weight`")
@@ -225,18 +225,17 @@ def whole_cloud(cloud: Any) -> bool:
 
 
 def cloud_blocks(
-    cloud: ArrayLike, given: ArrayLike | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
+    cloud: Clouds, given: Clouds | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
 ) -> Iterator[Cloud]:
     """Yield checked particles: blocks of an array of shape (n, S, d), or one row at a time of anything iterable."""
     n, d = shape[0], shape[1] if len(shape) == 2 else 1
     if whole_cloud(cloud):
-        points = as_numbers(cloud, "cloud")
-        if len(shape) == 1 and points.ndim == 2:
-            points = points[..., None]
+        given_points = as_numbers(cloud, "cloud")
+        points = given_points[..., None] if len(shape) == 1 and given_points.ndim == 2 else given_points
         if points.ndim != 3 or points.shape[0] != n or points.shape[2] != d or points.shape[1] == 0:
             wanted = f"({n}, S)" if len(shape) == 1 else f"({n}, S, {d})"
             hint = "clouds of different sizes come as a list, one array a row."
-            raise fail(ShapeError, "cloud", f"must have shape {wanted}", got=f"shape {np.shape(cloud)}", hint=hint)
+            raise fail(ShapeError, "cloud", f"must have shape {wanted}", got=f"shape {given_points.shape}", hint=hint)
         w = None if given is None else as_numbers(given, name)
         if w is not None and w.shape != points.shape[:2]:
             raise fail(ShapeError, name, f"must have shape {points.shape[:2]}, one a particle", got=f"shape {w.shape}")
@@ -248,16 +247,19 @@ def cloud_blocks(
     yield from _one_by_one(cloud, given, name, shape, kept)
 
 
+def _each(value: Clouds, name: str) -> Iterator[Any]:
+    if not isinstance(value, Iterable):
+        raise fail(ShapeError, name, "must be an array, or one array for each row", got=show(value))
+    return iter(value)
+
+
 def _one_by_one(
-    cloud: ArrayLike, given: ArrayLike | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
+    cloud: Clouds, given: Clouds | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
 ) -> Iterator[Cloud]:
     n, d = shape[0], shape[1] if len(shape) == 2 else 1
-    for argument, value in (("cloud", cloud), (name, given)):
-        if not isinstance(value, Iterable) and (value is not None or argument == "cloud"):
-            raise fail(ShapeError, argument, "must be an array, or one array for each row", got=show(value))
-    weights = None if given is None else iter(given)
+    clouds, weights = _each(cloud, "cloud"), None if given is None else _each(given, name)
     row = -1
-    for row, one in enumerate(cloud):
+    for row, one in enumerate(clouds):
         if row == n:
             break
         points = as_numbers(one, "cloud")

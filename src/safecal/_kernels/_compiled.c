@@ -153,6 +153,77 @@ static PyObject *sum_by_key(PyObject *self, PyObject *args)
     return result;
 }
 
+static PyObject *logistic_sums(PyObject *self, PyObject *args)
+{
+    PyObject *z, *away, *mass, *result = NULL;
+    Py_buffer views[3];
+    Py_ssize_t n;
+    double shift, slope, sums[LOGISTIC];
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nddOOO", &n, &shift, &slope, &z, &away, &mass))
+        return NULL;
+    if (!(take(z, views, 0, 8, n, "z") || take(away, views + 1, 0, 8, n, "away") ||
+          take(mass, views + 2, 0, 8, n, "mass"))) {
+        safecal_add_logistic(shift, slope, views[0].buf, views[1].buf, views[2].buf, n, sums);
+        result = Py_BuildValue("(dddddd)", sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]);
+    }
+    release(views, 3);
+    return result;
+}
+
+static int few_dimensions(Py_ssize_t n, Py_ssize_t d)
+{
+    if (n >= 0 && d >= 1 && d <= MOST_DIMENSIONS)
+        return 1;
+    PyErr_Format(PyExc_ValueError, "there must be 1 to %d dimensions", MOST_DIMENSIONS);
+    return 0;
+}
+
+static PyObject *sound(PyObject *self, PyObject *args)
+{
+    PyObject *matrices, *result = NULL;
+    Py_buffer view;
+    Py_ssize_t n, d;
+    double asymmetry, share;
+    int fine;
+    (void)self;
+    memset(&view, 0, sizeof view);
+    if (!PyArg_ParseTuple(args, "nnddO", &n, &d, &asymmetry, &share, &matrices) || !few_dimensions(n, d))
+        return NULL;
+    if (!take(matrices, &view, 0, 8, times(n, d * d), "matrices")) {
+        Py_BEGIN_ALLOW_THREADS
+        fine = safecal_sound(view.buf, n, d, asymmetry, share);
+        Py_END_ALLOW_THREADS
+        result = PyBool_FromLong(fine);
+    }
+    release(&view, 1);
+    return result;
+}
+
+static PyObject *state_scores(PyObject *self, PyObject *args)
+{
+    PyObject *residual, *matrices, *nees, *logdet, *result = NULL;
+    Py_buffer views[4];
+    Py_ssize_t n, d;
+    int fine;
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nnOOOO", &n, &d, &residual, &matrices, &nees, &logdet) || !few_dimensions(n, d))
+        return NULL;
+    if (!(take(residual, views, 0, 8, times(n, d), "residual") ||
+          take(matrices, views + 1, 0, 8, times(n, d * d), "matrices") ||
+          take(nees, views + 2, PyBUF_WRITABLE, 8, n, "nees") ||
+          take(logdet, views + 3, PyBUF_WRITABLE, 8, n, "logdet"))) {
+        Py_BEGIN_ALLOW_THREADS
+        fine = safecal_score_states(views[0].buf, views[1].buf, n, d, views[2].buf, views[3].buf);
+        Py_END_ALLOW_THREADS
+        result = PyBool_FromLong(fine);
+    }
+    release(views, 4);
+    return result;
+}
+
 static PyObject *instructions(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -182,6 +253,16 @@ static PyMethodDef methods[] = {
     {"sum_by_key", sum_by_key, METH_VARARGS,
      "sum_by_key(n, keys, column, index, sums) -> bool\n\n"
      "Put the sum of a column over the rows of each key into `sums` (keys,). False where there is no such key."},
+    {"logistic_sums", logistic_sums, METH_VARARGS,
+     "logistic_sums(n, shift, slope, z, away, mass) -> tuple\n\n"
+     "Sum n rows of a logistic regression: minus its log-likelihood, and the first and second derivatives of that."},
+    {"sound", sound, METH_VARARGS,
+     "sound(n, d, asymmetry, share, matrices) -> bool\n\n"
+     "Tell whether n matrices (d, d) are finite, symmetric and positive definite, by these shares of their scale."},
+    {"state_scores", state_scores, METH_VARARGS,
+     "state_scores(n, d, residual, matrices, nees, logdet) -> bool\n\n"
+     "Put NEES and log-determinant of n residuals (n, d), with covariances (n, d, d), into `nees` and `logdet`.\n"
+     "False where a covariance is not positive definite."},
     {NULL, NULL, 0, NULL},
 };
 

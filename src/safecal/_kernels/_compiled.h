@@ -19,11 +19,13 @@
 #define WEIGHTED_SUMS 18
 #define MOST_KEYS 256
 #define SCORES 7
+#define MOST_DIMENSIONS 8
 
 #define CELLS 450 /* of the log-odds, as in `spectrum.py`; each has four kinds of rows, by wrong and by positive */
 #define MOMENTS 4 /* of a kind: n and the sums of d, d^2, d^3 */
 #define AT_NODES 20 /* sums of a key: at five nodes, R and three derivatives, as in `spectrum.py` */
 #define KINDS (4 * CELLS)
+#define LOGISTIC 6 /* sums of a logistic regression: what is lost, two first derivatives, three second ones */
 
 typedef struct {
     const void *values;      /* probabilities, or log-odds where `logits`; floats where `single` */
@@ -74,6 +76,10 @@ void safecal_keep_spectrum(const BinaryRows *rows, BinaryWork *work);
 /* R and its derivatives at the nodes: add marked rows of one key, in lanes. */
 void safecal_add_nodes(const double *marked, const double *L, Py_ssize_t n, double *total);
 
+/* The sums of rows of a logistic regression, at a shift and a slope; `away` is -1 where it happened, else 1. */
+void safecal_add_logistic(double shift, double slope, const double *z, const double *away, const double *mass,
+                          Py_ssize_t n, double *total);
+
 /* Add all rows; return the number of certain ones, -1 where a row is not for the formulas, -2 without memory. */
 int64_t safecal_add_binary(const BinaryRows *rows);
 
@@ -93,5 +99,13 @@ void safecal_score_shares(const ClassRows *rows, double *work);
 
 /* Sum a column by key; return 0 where there is no such key. */
 int safecal_sum_by_key(const double *column, const int64_t *index, Py_ssize_t n, Py_ssize_t keys, double *sums);
+
+/* Tell whether all (d, d) matrices are finite, symmetric up to a share of their standard deviations, and positive definite
+   with at least a share of each variance left; d is at most MOST_DIMENSIONS. */
+int safecal_sound(const double *matrices, Py_ssize_t n, Py_ssize_t d, double asymmetry, double share);
+
+/* NEES and log-determinants of (n, d) residuals with (n, d, d) covariances; return 0 where one is not definite. */
+int safecal_score_states(const double *residual, const double *matrices, Py_ssize_t n, Py_ssize_t d, double *nees,
+                         double *logdet);
 
 #endif

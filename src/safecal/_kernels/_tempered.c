@@ -1,6 +1,6 @@
 /* Two-outcome rows at the nodes of `spectrum.py`, where R(beta) = log(1 + exp(-beta L)): with q the tempered probability of
    the less likely outcome its derivatives are -L q, L^2 q (1 - q) and -L^3 q (1 - q) (1 - 2q). R is -log(1 - q), whose
-   sum is taken of products. */
+   sum is taken of products. And rows of a logistic regression on their log-odds. */
 
 #include "_nodes.h"
 
@@ -39,4 +39,38 @@ FAST void safecal_add_nodes(const double *restrict marked, const double *restric
             sums[2 * LANES] += second[k][lane];
             sums[3 * LANES] -= third[k][lane];
         }
+}
+
+/* Add eight rows of a logistic regression. */
+INLINE void add_logistic(double shift, double slope, const double *restrict z, const double *restrict away,
+                         const double *restrict mass, double lanes[LOGISTIC][LANES])
+{
+    EACH_LANE(lane) {
+        double v = z[lane], x = away[lane] * (shift + slope * v), far = -magnitude(x);
+        double t = exp_of(far > LEAST ? far : LEAST), share = 1.0 / (1.0 + t), least = t * share;
+        double score = away[lane] * mass[lane] * (x > 0.0 ? share : least), spread = mass[lane] * least * share;
+        lanes[0][lane] += mass[lane] * ((x > 0.0 || x != x ? x : 0.0) + log_of_one_plus(t));
+        lanes[1][lane] += score;
+        lanes[2][lane] += score * v;
+        lanes[3][lane] += spread;
+        lanes[4][lane] += spread * v;
+        lanes[5][lane] += spread * v * v;
+    }
+}
+
+FAST void safecal_add_logistic(double shift, double slope, const double *restrict z, const double *restrict away,
+                               const double *restrict mass, Py_ssize_t n, double *restrict total)
+{
+    double lanes[LOGISTIC][LANES], last[3][LANES] = {{0.0}};
+    Py_ssize_t whole = n - n % LANES;
+    size_t rest = (size_t)(n - whole) * sizeof(double);
+    memset(lanes, 0, sizeof lanes);
+    for (Py_ssize_t i = 0; i < whole; i += LANES)
+        add_logistic(shift, slope, z + i, away + i, mass + i, lanes);
+    if (rest) { /* zeros fill the last lanes, and have no mass */
+        memcpy(last[0], z + whole, rest), memcpy(last[1], away + whole, rest), memcpy(last[2], mass + whole, rest);
+        add_logistic(shift, slope, last[0], last[1], last[2], lanes);
+    }
+    for (int j = 0; j < LOGISTIC; j++)
+        total[j] = added(lanes[j]);
 }

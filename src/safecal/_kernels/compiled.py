@@ -1,10 +1,11 @@
-"""The compiled kernel, where it was built; ``SAFECAL_PURE=1`` in the environment leaves it out.
+"""The compiled kernel, where it was built, and sums by key with it or without; ``SAFECAL_PURE=1`` leaves it out.
 
 It gives the numbers that NumPy gives. Sums of two-outcome rows are written for the common case: none so near to
 certainty that its digits are lost, none impossible where there are weights, at most 256 keys.
 """
 
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -13,9 +14,28 @@ import numpy as np
 from .._types import AnyArray, FloatArray, IndexArray
 from .spectrum import CELLS, NODES
 
-__all__ = ["MOST_KEYS", "Sums", "available", "bernoulli_sums", "class_scores", "floats", "instructions", "key_sums"]
+__all__ = [
+    "MOST_DIMENSIONS",
+    "MOST_KEYS",
+    "Runs",
+    "Sums",
+    "available",
+    "bernoulli_sums",
+    "class_scores",
+    "column_sums",
+    "counts",
+    "floats",
+    "instructions",
+    "key_sums",
+    "logistic_sums",
+    "runs",
+    "sound",
+    "state_scores",
+    "uniform_index",
+]
 
 MOST_KEYS = 256
+MOST_DIMENSIONS = 8
 _COLUMNS = (
     "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy", "sum_third_cumulant_weight3",
     "sum_entropy", "sum_confidence", "sum_correct", "sum_brier", "sum_predicted", "sum_observed",
@@ -135,3 +155,113 @@ def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | Non
     numbers = _laid_out(index, np.int64)
     done = _module.sum_by_key(len(numbers), keys, _laid_out(column, np.float64), numbers, sums)
     return sums if done else None
+
+
+def logistic_sums(
+    shift: float, slope: float, z: FloatArray, away: FloatArray, mass: FloatArray
+) -> tuple[float, float, float, float, float, float]:
+    """Sum rows of a logistic regression on ``z``: what they lose of likelihood, its two derivatives, three second ones.
+
+    ``away`` is -1 where it happened and 1 where it did not; ``mass`` is how much a row counts.
+    """
+    if _module is not None:
+        found: tuple[float, float, float, float, float, float]
+        found = _module.logistic_sums(len(z), shift, slope, z, away, mass)
+        return found
+    x = away * (shift + slope * z)  # log-odds of what did not happen
+    t = np.exp(-np.abs(x))
+    share = 1.0 / (1.0 + t)
+    score = mass * away * np.where(x > 0.0, share, t * share)
+    spread = mass * t * share * share
+    lost = float(mass @ (np.maximum(x, 0.0) + np.log1p(t)))
+    sz = spread * z
+    return lost, float(score.sum()), float(score @ z), float(spread.sum()), float(sz.sum()), float(sz @ z)
+
+
+def sound(matrices: FloatArray, asymmetry: float, share: float) -> bool:
+    """Tell whether (n, d, d) matrices are sound beyond doubt; False where the kernel is not there, or d is large.
+
+    They are finite, symmetric up to a share of their standard deviations, and more than a share of each variance is
+    left when the components before it are known.
+    """
+    n, d, _ = matrices.shape
+    if _module is None or d > MOST_DIMENSIONS:
+        return False
+    return bool(_module.sound(n, d, asymmetry, share, _laid_out(matrices, np.float64)))
+
+
+def state_scores(residual: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return NEES and log det C of (n, d) residuals with a covariance each, (n, d, d).
+
+    Lower triangles are used. None where the kernel is not there, d is large, or a matrix is not positive definite.
+    """
+    n, d = residual.shape
+    if _module is None or d > MOST_DIMENSIONS:
+        return None
+    nees, logdet = np.empty(n), np.empty(n)
+    errors, matrices = _laid_out(residual, np.float64), _laid_out(matrices, np.float64)
+    return (nees, logdet) if _module.state_scores(n, d, errors, matrices, nees, logdet) else None
+
+
+class Runs(NamedTuple):
+    """Where each key begins in rows that stand sorted by key."""
+
+    starts: IndexArray  # of the keys that occur
+    keys: IndexArray  # the keys that occur
+    counts: IndexArray  # of every key
+
+
+def runs(index: IndexArray, size: int) -> tuple[IndexArray, Runs]:
+    """Return an order that sorts rows by key, and where each key then begins.
+
+    Summing runs of sorted rows is several times faster than summing by key, and small integers sort in linear time: it
+    pays when the rows are sorted before the columns are computed from them.
+    """
+    small = index.astype(np.uint8 if size <= 256 else np.uint16 if size <= 65_536 else np.intp)
+    found = np.bincount(index, minlength=size)
+    keys = np.flatnonzero(found)
+    starts = (np.cumsum(found) - found)[keys]
+    return small.argsort(kind="stable"), Runs(starts, keys, found)
+
+
+def column_sums(columns: Sequence[AnyArray], index: IndexArray | Runs | None, size: int) -> FloatArray:
+    """Sum each column over the rows of each key: a (size, columns) array.
+
+    ``index`` numbers the key of each row, or tells the runs of sorted rows; None puts all rows under key 0.
+    """
+    out = np.zeros((size, len(columns)))
+    for j, column in enumerate(columns):
+        if index is None:
+            out[:, j] = column.sum(dtype=np.float64)
+        elif isinstance(index, Runs):
+            out[index.keys, j] = np.add.reduceat(column, index.starts, dtype=np.float64)
+        else:
+            found = key_sums(column, index, size)
+            out[:, j] = np.bincount(index, weights=column, minlength=size) if found is None else found
+    return out
+
+
+def counts(rows: int, index: IndexArray | Runs | None, size: int) -> FloatArray:
+    """Count the rows of each key."""
+    if index is None:
+        return np.full(size, float(rows))
+    found = index.counts if isinstance(index, Runs) else np.bincount(index, minlength=size)
+    return found.astype(np.float64)
+
+
+def uniform_index(values: FloatArray, edges: FloatArray) -> IndexArray:
+    """Number the bin of each value for equally spaced ``edges``: the result of a binary search, found by division.
+
+    The quotient can miss by one only next to an edge; those few values are searched for.
+    """
+    bins = len(edges) - 1
+    step = (edges[-1] - edges[0]) / bins
+    scaled = (values - edges[0]) / step
+    rounding = 1e-9 * bins + 4.0 * np.spacing(np.abs(edges).max()) / step
+    index: IndexArray = scaled.astype(np.intp)
+    np.subtract(scaled, np.rint(scaled), out=scaled)
+    near = np.flatnonzero(np.abs(scaled, out=scaled) < rounding)
+    if near.size:
+        index[near] = np.searchsorted(edges, values[near], side="right") - 1
+    np.minimum(index, bins - 1, out=index)
+    return index

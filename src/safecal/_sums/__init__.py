@@ -13,6 +13,7 @@
 ``causes``           errors of states by axis, classes as predicted and as they happened
 ``clusters``         what is summed of rows that depend on each other, by cluster
 ``cluster_pairs``    the same by cluster and group, and by cluster and cell of the predictions
+``looks``            several looks at the same rows: what each may decide, and the decision of all
 ``sweep``            the one pass over the rows that fills all of these
 ``tally``            all of them together: `Tally`, which every door fills
 ``tally_documents``  a Tally as JSON, and whether its parts belong together

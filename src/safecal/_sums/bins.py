@@ -12,7 +12,7 @@ from .. import documents
 from .._checks.arrays import as_numbers, not_empty, refuse
 from .._checks.columns import whole_number
 from .._checks.message import fail, show
-from .._kernels.sums import uniform_index
+from .._kernels.compiled import uniform_index
 from .._steady import steadied
 from .._types import ArrayLike, FloatArray, IndexArray
 from ..errors import BinsError, MissingValueError

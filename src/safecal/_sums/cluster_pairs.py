@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, final
 
 import numpy as np
 
-from .._checks.columns import cluster_codes
+from .._checks.columns import cluster_codes, numbered
 from .._checks.message import fail
 from .._kernels.spectrum import BY_CLASS, COARSE
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray
@@ -94,7 +94,7 @@ class Pairs:
         sums: FloatArray,
     ) -> Self:
         """Put sums in order, and add up those of the same pair."""
-        codes, index = np.unique(_codes(cluster, key, len(keys)), return_inverse=True)
+        codes, index = numbered(_codes(cluster, key, len(keys)))
         return cls._in_order(clusters, keys, PairPart(codes, added_by(index, len(codes), list(sums.T))))
 
     @classmethod
@@ -143,18 +143,21 @@ def _codes(cluster: IndexArray, key: IndexArray, keys: int) -> AnyArray:
 
 def together(parts: list[PairPart]) -> PairPart:
     """Add up parts; their pairs come out in order."""
-    codes = np.concatenate([part.codes for part in parts])
-    order = np.argsort(codes, kind="stable")  # of sorted parts: fast
-    return added_in_order(codes[order], np.concatenate([part.sums for part in parts]).take(order, axis=0))
+    codes, columns = np.concatenate([p.codes for p in parts]), np.concatenate([p.sums.T for p in parts], axis=1)
+    if not bool((codes[1:] >= codes[:-1]).all()):
+        order = np.argsort(codes, kind="stable")  # of sorted parts: fast
+        codes, columns = codes[order], columns.take(order, axis=1)
+    return added_in_order(codes, columns.T)
 
 
 def added_in_order(codes: AnyArray, sums: FloatArray) -> PairPart:
     """Add up sums of the same pair, where pairs are in order."""
-    if not len(codes):
+    first = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    if len(first) + 1 >= len(codes):  # each is there once, or there is none
         return PairPart(codes, sums)
-    first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    first = np.append(0, first)
     with np.errstate(invalid="ignore", over="ignore"):
-        return PairPart(codes[first], np.add.reduceat(sums, first, axis=0))
+        return PairPart(codes[first], np.add.reduceat(sums.T, first, axis=1).T)
 
 
 @final
@@ -164,16 +167,23 @@ class Gathered:
     def __init__(self, keys: int) -> None:
         self._keys = keys
         self._parts = [PairPart(np.empty(0, np.int64), np.empty((0, len(PAIRS))))]
+        self._last, self._in_order = -1, True  # rows that come cluster by cluster need not be added up at once
 
     def of_block(self, cluster: IndexArray, key: IndexArray, columns: list[FloatArray]) -> PairPart:
         """Sum the rows of a block: numbers of their clusters and keys, and the columns of `PAIRS`."""
-        codes, index = np.unique(_codes(cluster, key, self._keys), return_inverse=True)
+        codes, index = numbered(_codes(cluster, key, self._keys))
         return PairPart(codes, added_by(index, len(codes), columns))
 
     def absorb(self, part: PairPart) -> int:
         """Keep the sums of a block, and return how many pairs there are at least."""
-        self._parts.append(part)
-        if sum(len(p.codes) for p in self._parts[1:]) > max(len(self._parts[0].codes), _WAITING):
+        if len(part.codes):
+            self._in_order = self._in_order and int(part.codes[0]) >= self._last
+            self._last = int(part.codes[-1])
+            self._parts.append(part)
+        waiting = sum(len(p.codes) for p in self._parts[1:])
+        if self._in_order:
+            return waiting - len(self._parts)  # each may share a pair with the one before
+        if waiting > max(len(self._parts[0].codes), _WAITING):
             self._parts = [together(self._parts)]
         return len(self._parts[0].codes)
 
@@ -183,7 +193,8 @@ class Gathered:
 
     def part(self) -> PairPart:
         """Return the sums of all blocks, pairs in order."""
-        self._parts = [together(self._parts)]
+        if len(self._parts) > 1:
+            self._parts = [together(self._parts)]
         return self._parts[0]
 
 
@@ -260,7 +271,7 @@ class GatheredCells:
 
     def __init__(self) -> None:
         self._gathered: Gathered | None = Gathered(BY_CLASS * COARSE)
-        self._classes = True
+        self._classes, self._several = True, False  # whether they are told apart; whether there are several
 
     def of_block(self, cluster: IndexArray, cell: IndexArray, columns: list[FloatArray]) -> PairPart | None:
         """Sum the rows of a block: numbers of their clusters and cells, -1 for none, and the columns of `PAIRS`."""
@@ -276,8 +287,9 @@ class GatheredCells:
         """Keep the sums of a block, unless there are too many pairs already."""
         if self._gathered is None:
             return
+        self._several = self._several or bool((part.codes % (BY_CLASS * COARSE) >= COARSE).any())
         count = self._gathered.absorb(part if self._classes else _without_classes(part))
-        if count > MAX_CELL_PAIRS and self._classes:
+        if count > MAX_CELL_PAIRS and self._classes and self._several:
             whole, self._classes = self._gathered.part(), False
             self._gathered = Gathered(BY_CLASS * COARSE)
             count = self._gathered.absorb(_without_classes(whole))
@@ -297,7 +309,7 @@ class GatheredCells:
 
 def _without_classes(part: PairPart) -> PairPart:
     size = BY_CLASS * COARSE
-    codes, index = np.unique(part.codes // size * size + part.codes % COARSE, return_inverse=True)
+    codes, index = numbered(part.codes // size * size + part.codes % COARSE)
     return PairPart(codes, added_by(index, len(codes), list(part.sums.T)))
 
 

@@ -113,8 +113,8 @@ def sharp_sums(near: Near, possible: FloatArray) -> FloatArray:
 
 
 def added_by(codes: IndexArray, size: int, columns: list[FloatArray]) -> FloatArray:
-    """Sum columns by code, as an array of shape (size, columns)."""
-    return np.stack([np.bincount(codes, weights=column, minlength=size) for column in columns], axis=1)
+    """Sum columns by code, as an array of shape (size, columns) whose columns are contiguous."""
+    return np.stack([np.bincount(codes, weights=column, minlength=size) for column in columns], dtype=np.float64).T
 
 
 def _moments(scored: Scored, some: BoolArray) -> tuple[FloatArray, FloatArray]:

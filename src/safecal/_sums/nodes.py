@@ -7,8 +7,8 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._kernels.compiled import column_sums
 from .._kernels.spectrum import NODES
-from .._kernels.sums import column_sums
 from .._types import AnyArray, FloatArray, IndexArray
 from .cells import Cells, WeightedCells
 from .scored import Together, added, union

@@ -9,7 +9,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from .._kernels.sums import Runs, column_sums, counts
+from .._kernels.compiled import Runs, column_sums, counts
 from .._steady import steadied
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .summary import COLUMN, OF_CLASSES, OPTIONAL, Summary

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, final, get_args
 
 import numpy as np
 
-from .._checks.columns import choice, group_codes
+from .._checks.columns import choice, group_codes, numbered
 from .._checks.message import fail, show
-from .._types import ArrayLike, BinOn, FloatArray, IndexArray, Rows, Strategy
+from .._types import BinOn, By, FloatArray, IndexArray, Rows, Strategy
 from ..errors import BinsError, OptionError, UnavailableError
 from .bins import Bins
 from .scored import Scored, summed
@@ -56,7 +56,7 @@ def occurring(index: IndexArray, size: int) -> tuple[slice | IndexArray, IndexAr
     """Number only the keys that occur, where there are more keys than rows: which they are, their numbers, how many."""
     if size <= len(index):
         return EVERY, index, size
-    keys, index = np.unique(index, return_inverse=True)
+    keys, index = numbered(index)
     return keys, index, len(keys)
 
 
@@ -121,7 +121,7 @@ def by_bin(predictions: Predictions, bins: Bins, bin_on: str) -> Split:
     return Split(len(bins), index, before, lambda found: Table(bin_on, bin_keys(bins), found, bins, top), edges, bin_on)
 
 
-def by_group(predictions: Predictions, by: ArrayLike) -> Split:
+def by_group(predictions: Predictions, by: By) -> Split:
     """Split rows by the values of a column, or of several."""
     name, keys, codes = group_codes(by, predictions.n, predictions.outcome)
     top = "probability" not in predictions.bin_choices

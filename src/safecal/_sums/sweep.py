@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from .._checks.arrays import block
-from .._kernels.compiled import Sums, available
+from .._kernels.compiled import Sums, available, runs
 from .._kernels.spectrum import coarse_confidences, coarse_spreads, top_moments
-from .._kernels.sums import runs
 from .._types import AnyArray, FloatArray, IndexArray
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final, get_args
 import numpy as np
 
 from .._checks.columns import choice, one_side
+from .._optional import require
 from .._steady import steadied
 from .._types import BoolArray, FloatArray, Side, SideGiven
 from ..errors import MissingExtraError, UnavailableError
@@ -61,12 +62,7 @@ def frame_of(columns: Columns, library: str | None = None) -> Any:
 
 def arrow_stream(columns: Columns, requested_schema: object = None) -> object:
     """Return columns as a capsule of the Arrow C stream interface, made by pyarrow."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError(
-            'the Arrow stream of a table needs pyarrow, which is not installed.\n\nHint: pip install "safecal[frames]"'
-        ) from error
+    pa = require("pyarrow", "the Arrow stream of a table needs PyArrow", "frames")
     table = pa.table({name: list(values) for name, values in columns.items()})
     return table.__arrow_c_stream__(requested_schema)
 

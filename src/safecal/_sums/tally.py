@@ -13,13 +13,14 @@ from .. import documents
 from .._checks.columns import weights
 from .._checks.message import fail
 from .._steady import steadied
-from .._types import AnyArray, ArrayLike
+from .._types import AnyArray, ArrayLike, By
 from ..errors import MergeError, ShapeError
 from .causes import Axes, ClassSums
 from .cells import Cells, Points, WeightedCells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
 from .histogram import Histogram, of_points, share_of_worst
+from .looks import Look
 from .nodes import NodeTable, Spectrum
 from .ordered import Order, Ordered, order_of_cells
 from .scored import added_up, union
@@ -88,6 +89,15 @@ class Tally:
     class_sums : ClassSums or None
         How often each class was predicted and happened, for up to 32 classes with a column each; None where an early
         document was read.
+    room : float or None
+        Sum of the largest entropy that each row can have, by weight, where rows have different numbers of classes;
+        ``most_entropy`` is then that of the row with most.
+    notes : tuple of str
+        How the numbers came to be: sentences that stand beside every result.
+    look : Look or None
+        How these sums look at the rows, where there are several ways, or where they may not do all that a verdict does.
+    others : tuple of Tally
+        The sums of other looks at the same rows.
 
     Examples
     --------
@@ -119,6 +129,10 @@ class Tally:
     class_names: tuple[str, ...] = field(default=(), compare=False)
     axes: Axes | None = None
     class_sums: ClassSums | None = None
+    room: float | None = None
+    notes: tuple[str, ...] = ()
+    look: Look | None = None
+    others: tuple[Tally, ...] = ()
 
     @classmethod
     def of(
@@ -127,7 +141,7 @@ class Tally:
         plan: Plan | None = None,
         *,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Sum rows, in one pass over them.
@@ -159,21 +173,15 @@ class Tally:
         predictions: Predictions,
         plan: Plan | None,
         weight: AnyArray | None,
-        by: ArrayLike | None,
+        by: By | None,
         cluster: ArrayLike | None,
     ) -> Self:
         """Sum rows whose weights were checked; those of one part of the rows may all be 0.
 
         Parameters
         ----------
-        predictions : Predictions
-            The rows.
-        plan : Plan or None
-            How they are binned.
-        weight : ndarray of shape (n,) or None
-            Checked weights.
-        by, cluster : array-like of shape (n,) or None
-            Groups and clusters, as in `of`.
+        predictions, plan, weight, by, cluster
+            As in `of`.
 
         Returns
         -------
@@ -213,12 +221,21 @@ class Tally:
             predictions.class_names,
             found.axes,
             found.class_sums,
+            predictions.room(weight),
+            predictions.notes,
+            predictions.look,
+            tuple(cls.of_checked(other, None, weight, by, cluster) for other in predictions.others),
         )
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.summary.n
+
+    @property
+    def vague_entropy(self) -> float:
+        """Entropy of predictions that say nothing, on average over the rows."""
+        return self.most_entropy if self.room is None else self.room / self.summary.weight
 
     @property
     def points(self) -> Points | None:
@@ -281,6 +298,7 @@ class Tally:
             hint = "give both the same `labels=`, in one order."
             raise MergeError(f"tallies must have the same classes in the same order.\n\nHint: {hint}")
         groups, group_nodes = _grouped(self, other)
+        ragged = self.room is not None or other.room is not None
         return type(self)(
             self.family,
             self.dimension,
@@ -303,6 +321,10 @@ class Tally:
             self.class_names or other.class_names,
             _both(self.axes, other.axes, "errors by axis"),
             None if self.class_sums is None or other.class_sums is None else self.class_sums + other.class_sums,
+            sum(tally.summary.weight * tally.vague_entropy for tally in (self, other)) if ragged else None,
+            tuple(dict.fromkeys((*self.notes, *other.notes))),
+            _both(self.look, other.look, "look"),
+            _others(self.others, other.others),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -321,13 +343,18 @@ class Tally:
         content["group_nodes"] = None if self.group_nodes is None else self.group_nodes.to_dict()
         content["class_sums"] = None if self.class_sums is None else self.class_sums.to_dict()
         content["class_names"] = list(self.class_names)
+        content |= {} if self.room is None else {"room": self.room}
+        content |= {"notes": list(self.notes)} if self.notes else {}
+        if self.look is not None:
+            content |= {"look": self.look.to_dict(), "others": [other.to_dict() for other in self.others]}
         return documents.document("tally", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("tally", document, FIELDS, LATER)
-        tally = cls(**found | {"class_names": tuple(found["class_names"])})
+        later = LATER | {"others": documents.list_of(cls.from_dict)}
+        found = documents.read("tally", document, FIELDS, later)
+        tally = cls(**found | {name: tuple(found.get(name, ())) for name in ("class_names", "notes", "others")})
         for name, rule in unfitting(tally):
             with documents.at(name):
                 documents.refuse(rule)
@@ -343,6 +370,12 @@ def _both(a: Any, b: Any, name: str) -> Any:
     if (a is None) != (b is None):
         raise MergeError(f"tallies must hold the same parts; one of the two has no {name}.")
     return None if a is None else a + b
+
+
+def _others(a: tuple[Tally, ...], b: tuple[Tally, ...]) -> tuple[Tally, ...]:
+    if len(a) != len(b):
+        raise MergeError("tallies must look at their rows in the same ways.\n\nHint: keep such rows apart.")
+    return tuple(one + other for one, other in zip(a, b, strict=True))
 
 
 def _grouped(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:

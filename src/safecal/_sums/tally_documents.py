@@ -11,6 +11,7 @@ from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .clusters import Clusters
 from .histogram import Histogram
+from .looks import Look, unfitting_looks
 from .nodes import Nodes, NodeTable, Spectrum
 from .ordered import Ordered
 from .summary import Summary, adds_up
@@ -59,6 +60,11 @@ def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "class_sums", f"must not have more than the weight {s.weight:.6g} of all rows"
     if tally.axes is not None and len(tally.axes.sums) != tally.dimension:
         yield "axes", f"must have {tally.dimension} axes, as many as `dimension` says"
+    if tally.room is not None and not tally.room <= s.weight * tally.most_entropy * (1.0 + 1e-9):
+        yield "room", "must not exceed `most_entropy` for each row"
+    wrong = unfitting_looks(tally.look, tally.others, {name: getattr(tally, name) for name in _SHARED})
+    if wrong is not None:
+        yield "others", wrong
 
 
 def _unfitting_spectrum(tally: Tally) -> Iterator[tuple[str, str]]:
@@ -86,6 +92,7 @@ def _read_spectrum(document: Any) -> Spectrum:
     return _SPECTRA.get(str(kind), Cells).from_dict(document)
 
 
+_SHARED = ("n", "dimension", "weighted")  # by all looks at the same rows
 PLAIN = ("family", "dimension", "weighted", "n_certain", "decimals")
 PARTS: dict[str, Callable[[Any], Any]] = {
     "summary": Summary.from_dict,
@@ -114,4 +121,7 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
 LATER: dict[str, Callable[[Any], Any]] = {  # early documents do not have them
     "group_nodes": documents.optional(NodeTable.from_dict),
     "class_sums": documents.optional(ClassSums.from_dict),
+    "look": Look.from_dict,
+    "room": documents.between(0.0),
+    "notes": documents.list_of(documents.words),
 }

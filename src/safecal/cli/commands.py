@@ -11,20 +11,23 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from .. import documents
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..files import parsed_json
-from ..inputs.columns import in_options
+from ..inputs.columns import Columns, in_options
 from ..judge.baseline import WORSE, Baseline
 from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate
 from ..judge.planning import rows_needed
 from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
+from .options import limit_options
 from .outputs import check_outputs, command_line, write_plot
-from .table import Kept, TableFile
+from .table import Kept, TableFile, file_inputs
 from .terminal import say_verdict, searching
-from .values import limit_options
 
 __all__ = ["GATE", "run_compare", "run_demo", "run_evaluate", "run_plan"]
 
@@ -37,14 +40,14 @@ _FIXED = 200_000  # rows up to which a report tries what fixes them: some second
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Say the verdict first, then the numbers, then the tables."""
-    inputs = {"file": options.file, "--baseline": options.baseline}
+    inputs = file_inputs(options.file) | {"--baseline": options.baseline}
     check_outputs(inputs=inputs, report=options.report, plot=options.plot)
     before = None if options.baseline is None else _earlier(options.baseline)
     table = TableFile.opened(options.file, options, options.prob, options.logits)
     kept = Kept(table.batches, min(_FIXED, options.max_rows)) if options.report else None
     found = evaluate_batches(
         kept or table.batches,
-        bins=options.bins,
+        bins=options.bins if has_bins(table.columns, options) else None,
         bin_on=options.bin_on,
         strategy=options.strategy,
         max_rows=options.max_rows,
@@ -62,7 +65,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         from .recalibrate import fix_of
 
         assert kept is not None
-        fix, line = fix_of(found, kept.whole(), table, options)
+        fix, line = fix_of(found, kept.whole(), table, options) if table.columns.of_classes else (None, None)
         write_report(
             found, options.report, title=options.title, source=table.source.name, command=command_line(), fix=fix,
             fix_command=line,
@@ -85,6 +88,13 @@ def run_evaluate(options: argparse.Namespace) -> int:
         if baseline is not None:
             print(f"\n{baseline!r}")
     return int(options.decided)
+
+
+def has_bins(columns: Columns, options: argparse.Namespace) -> bool:
+    """Tell whether rows have bins: those of a number only by quantiles of their entropy, where that is asked for."""
+    return columns.form not in ("gaussian", "ensemble") or (
+        columns.form == "gaussian" and options.strategy == "quantile"
+    )
 
 
 def _earlier(path: str) -> Evaluation:
@@ -140,7 +150,7 @@ def run_compare(options: argparse.Namespace) -> int:
         shared = {"cluster": a.cluster, "sample_weight": a.sample_weight, "level": options.level}
         sides = compare(*(batch.predictions.evaluate(**shared) for batch in (a, b)))
     if options.report:
-        from ..report.compared import write_comparison
+        from ..report import write_comparison
 
         names = f"{options.a} (a) and {options.b} (b)"
         write_comparison(found, options.report, sides=sides, source=names, command=command_line())
@@ -164,12 +174,20 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def run_demo(options: argparse.Namespace) -> int:
-    """Simulate, evaluate and report."""
-    from ..demo import main
+    """Simulate 10 000 labels and two models, print both evaluations, and report the second with what fixes it."""
+    from ..maps.front_door import recalibrate
     from ..report import write_report
 
     check_outputs(report=options.report)
-    unsafe, fix = main()
+    rng = np.random.default_rng(2025)
+    log_odds = rng.uniform(-5.0, 5.0, 10_000)
+    y_true = rng.random(10_000) < 1.0 / (1.0 + np.exp(-log_odds))
+    print("A model that knows the true log-odds of every label.\n")
+    print(evaluate(y_true, logits=log_odds))
+    print("\n\nThe same model with its log-odds doubled: as accurate, and unsafe.\n")
+    unsafe = evaluate(y_true, logits=2.0 * log_odds)
+    print(unsafe)
+    fix = recalibrate(y_true, logits=2.0 * log_odds)
     title = "The over-confident model of the demo"
     write_report(unsafe, options.report, title=title, command="safecal demo", fix=fix)
     print(f"\nThe report of the second model: {visible(shlex.quote(options.report))}. Open it in a browser.")

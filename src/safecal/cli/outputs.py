@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from ..errors import FileError, MissingExtraError
+from .._optional import require
+from ..errors import FileError
 from ..files import write_atomically
 
 __all__ = [
@@ -78,7 +79,7 @@ def check_outputs(
     if plot is not None:
         if Path(plot).suffix.lower() not in _PICTURES:
             raise FileError(f"a picture is written as {', '.join(_PICTURES)}; got {plot}.")
-        _matplotlib()
+        require("matplotlib", "`--plot` draws with Matplotlib", "cli")
     if table is not None and Path(table).suffix.lower() not in _TABLES:
         raise FileError(f"rows are written as {', '.join(_TABLES)}; got {table}.")
 
@@ -91,15 +92,6 @@ def _check_folder(path: str) -> None:
         raise FileError(f"{path} is a folder; name a file in it.")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise FileError(f"{path} cannot be written: it, or its folder, is read-only.")
-
-
-def _matplotlib() -> None:
-    try:
-        import matplotlib as mpl  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            '`--plot` draws with Matplotlib, which is not installed.\n\nHint: pip install "safecal[cli]"'
-        ) from error
 
 
 def write_plot(figure: Any, path: str) -> None:

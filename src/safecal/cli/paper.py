@@ -11,9 +11,9 @@ from typing import Any
 
 from ..errors import FileError, OptionError
 from ..visible import visible
+from .options import output, place, whole
 from .outputs import ReadFolder, check_outputs, write_plot
 from .terminal import INTERRUPTED, Progress, draw
-from .values import output, place, whole
 
 __all__ = ["_run_table2", "_run_tracking", "add_papers", "add_table2", "add_tracking", "run"]
 

@@ -9,7 +9,20 @@ from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
-from .values import LIMITS, MOST_BINS, RULE_ABOUT, RULES, between, names, output, place, whole
+from .options import (
+    LIMITS,
+    MOST_BINS,
+    RULE_ABOUT,
+    RULES,
+    WATCH,
+    add_watch_options,
+    between,
+    level_and_column,
+    names,
+    output,
+    place,
+    whole,
+)
 
 __all__ = ["build_parser"]
 
@@ -21,6 +34,7 @@ _EXAMPLES = """examples:
   safecal evaluate model.csv --y label --prob score --gate      status 0 SAFE, 3 UNSAFE, 4 UNDETERMINED
   safecal compare new.csv old.csv --y label --prob score
   safecal recalibrate model.csv --y label --prob score --out calibrated.csv --save calibrator.json
+  safecal poses runs/*/estimate.tum --truth truth.tum --cov runs/*/cov.csv --side right --first rotation
   safecal watch incoming/ --y label --prob score      raise an alarm when a model becomes over-confident
 
 `safecal COMMAND --help` explains each command."""
@@ -33,6 +47,10 @@ _EVALUATE = """examples:
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
   safecal evaluate days.csv --by-label --y rain --prob p_rain --y fog --prob p_fog
+  safecal evaluate regression.csv --x truth --mean prediction --std error
+  safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
+  safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
+  safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
 A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
@@ -60,7 +78,7 @@ By default the simplest map that is as good as the best is taken, and after it t
 over-confidence is ruled out. Evaluate the result on rows that were not used to fit it."""
 
 
-_OWN_MODULE = ("recalibrate", "watch", "paper")  # commands with a module of their own
+_OWN_MODULE = ("recalibrate", "poses", "watch", "paper")  # commands with a module of their own
 
 
 def _later(name: str) -> Callable[[argparse.Namespace], int]:
@@ -111,9 +129,14 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EVALUATE
     parser.add_argument(
-        "file", type=place, help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input"
+        "file",
+        type=place,
+        nargs="+",
+        help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
     )
     _columns(parser, several=True)
+    _forecasts(parser)
+    _questions(parser)
     _rows(parser)
     _features(parser)
     _limits(parser)
@@ -152,8 +175,9 @@ def _plan(parser: argparse.ArgumentParser) -> None:
 
 def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
-    parser.add_argument("file", type=place, help="as for `evaluate`")
+    parser.add_argument("file", type=place, nargs="+", help="as for `evaluate`")
     _columns(parser)
+    _questions(parser)
     _rows(parser)
     _limits(parser)
     parser.add_argument(
@@ -179,9 +203,15 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=output, metavar="FILE", help="draw before and after: .svg, .png or .pdf")
 
 
-def _watch(parser: argparse.ArgumentParser) -> None:
-    from .watch_options import WATCH, add_watch_options
+def _poses(parser: argparse.ArgumentParser) -> None:
+    from .pose_options import POSES, add_pose_options
 
+    parser.epilog = POSES
+    add_pose_options(parser)
+    _limits(parser)
+
+
+def _watch(parser: argparse.ArgumentParser) -> None:
     parser.epilog = WATCH
     add_watch_options(parser)
     _columns(parser)
@@ -209,6 +239,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "compare": ("compare two models on the same rows", _compare),
     "plan": ("estimate how many rows a verdict needs, from a sample of the predictions", _plan),
     "recalibrate": ("find what fixes a model, or apply it", _recalibrate),
+    "poses": ("judge the covariances of estimated poses: TUM text or nav_msgs/Odometry, one run or many", _poses),
     "watch": ("watch a model in use, and raise an alarm when it becomes over-confident", _watch),
     "demo": ("try safecal on two simulated models, one safe and one unsafe", _demo),
     "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),
@@ -281,6 +312,23 @@ def _columns(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
         )
 
 
+def _forecasts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("forecasts of a number", "One of four forms; --y, or --x, names what happened.")
+    group.add_argument("--x", dest="y", action="append", metavar="COL", help="the same as --y")
+    group.add_argument("--mean", metavar="COL", help="column of means, with --std or --var")
+    group.add_argument("--std", metavar="COL", help="column of standard deviations")
+    group.add_argument("--var", metavar="COL", help="column of variances")
+    group.add_argument("--lower", metavar="COL", help="column of lower ends of intervals, with --upper and --coverage")
+    group.add_argument("--upper", metavar="COL", help="column of upper ends")
+    group.add_argument("--coverage", type=between(0, 1), metavar="X", help="how often intervals are to hold: 0.9")
+    group.add_argument(
+        "--quantile", action="append", type=level_and_column, metavar="LEVEL=COL", help="a quantile; give two or more"
+    )
+    group.add_argument(
+        "--draws", action="append", metavar="COL", help="columns of draws; 'draw_*' names all that begin so"
+    )
+
+
 def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group = parser.add_argument_group("rows")
     if by:
@@ -304,6 +352,19 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="format of the file, where its name does not show it")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
+
+
+def _questions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "logs of language models", "For samples_*.jsonl of lm_eval, and logs of Inspect. --by takes `task`, or a field."
+    )
+    group.add_argument(
+        "--normalise",
+        choices=("none", "characters", "bytes", "tokens"),
+        default="none",
+        help="divide the log-likelihood of each choice by its length (default none)",
+    )
+    group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
 
 
 def _features(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from .._optional import polars
 from .._types import AnyArray, FloatArray
 from ..errors import DocumentError, FileError, OptionError
 from ..files import parsed_json, write_atomically
+from ..inputs.logs import SampleLogs
 from ..inputs.reader import Batch, prediction_values
 from ..inputs.sources import polars_is_there
 from ..inputs.values import keys
@@ -25,9 +26,9 @@ from ..maps.front_door import recalibrate
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
 from ..visible import visible
+from .options import LIMITS, RULES, limit_options
 from .outputs import check_outputs, csv_bytes, frame_bytes, write_plot
-from .table import TableFile
-from .values import LIMITS, RULES, limit_options
+from .table import TableFile, file_inputs
 
 __all__ = ["fix_of", "run"]
 
@@ -36,7 +37,7 @@ _GROUPS = 20  # up to which each has a map of its own in a report
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    inputs = {"file": options.file, "--apply": options.apply}
+    inputs = file_inputs(options.file) | {"--apply": options.apply}
     check_outputs(inputs=inputs, plot=options.plot, table=options.out, save=options.save)
     if options.apply and not options.out:
         raise OptionError("`--apply` writes calibrated rows: say where with `--out FILE`.")
@@ -107,10 +108,14 @@ def _command(table: TableFile, options: argparse.Namespace, *, by: bool) -> str:
     columns = table.columns
     assert columns.y_true is not None
     form = "--logits" if columns.form == "logits" else "--prob"
-    words = ["safecal", "recalibrate", options.file, "--y", columns.y_true]
-    words += [word for name in columns.values for word in (form, name)]
+    words = ["safecal", "recalibrate", *options.file]
+    if isinstance(table.source, SampleLogs):  # which say themselves what is where
+        words += [] if options.normalise == "none" else ["--normalise", options.normalise]
+        words += [] if options.tokenizer is None else ["--tokenizer", options.tokenizer]
+    else:
+        words += ["--y", columns.y_true, *(word for name in columns.values for word in (form, name))]
+        words += [word for label in columns.labels or () for word in ("--label", label)]
     words += [word for name in (columns.by if by else ()) for word in ("--by", name)]
-    words += [word for label in columns.labels or () for word in ("--label", label)]
     for name in ("cluster", "sample_weight", "pos_label", "clip", "format", "sep"):
         value = getattr(options, name)
         words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]

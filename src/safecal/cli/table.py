@@ -8,22 +8,25 @@ from typing import Any, TypedDict, Unpack, final
 
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
-from ..families.categorical import Categorical
 from ..inputs.columns import (
     SHELL,
     Columns,
+    Stated,
     Unclear,
     about_columns,
     check_by_label,
     find_columns,
     label_pairs,
+    matching,
     near_names,
 )
+from ..inputs.logs import SampleLogs, log_kind
+from ..inputs.questions import Scale
 from ..inputs.reader import Batch, Reader, Rows, join_batches
 from ..inputs.sources import Source, open_source
 from .terminal import Progress
 
-__all__ = ["Kept", "TableFile", "chosen_columns"]
+__all__ = ["Kept", "TableFile", "chosen_columns", "file_inputs"]
 
 _MOST_VALUES, _MOST_CLASSES = 1_000_000, 100  # of rows that are kept
 
@@ -62,15 +65,19 @@ class TableFile:
     @classmethod
     def opened(
         cls,
-        file: str,
+        file: str | Sequence[str],
         options: argparse.Namespace,
         prob: Sequence[str] | None,
         logits: Sequence[str] | None,
         *,
         outcome: bool = True,
     ) -> "TableFile":
-        """Open a file; ``prob`` and ``logits`` stand for the options of these names."""
-        source = open_source(file, options.format, getattr(options, "sep", None))
+        """Open a file, or several logs; ``prob`` and ``logits`` stand for the options of these names."""
+        files = [file] if isinstance(file, str) else list(file)
+        named: list[str] = [options.y] if isinstance(options.y, str) else options.y or []
+        if len(files) > 1 or (options.format is None and log_kind(files[0]) is not None):
+            return cls(*_logs(files, options, prob or logits))
+        source = open_source(files[0], options.format, getattr(options, "sep", None))
         more: ColumnOptions = {
             "by": tuple(getattr(options, "by", None) or ()),
             "features": tuple(getattr(options, "features", None) or ()),
@@ -81,16 +88,27 @@ class TableFile:
             "clip": options.clip,
             "drop_missing": options.drop_missing,
         }
-        named: list[str] = [options.y] if isinstance(options.y, str) else options.y or []
+        stated = _stated(options, source.columns)
         if getattr(options, "by_label", False):
+            if stated is not None:
+                raise FormError("`--by-label` is for labels, and not for forecasts of a number.")
             return cls(source, _label_columns(source, options.command, named, prob, logits, more))
         if len(named) > 1:
             raise FormError(
                 f"`--y` names {len(named)} columns, and one tells what happened.\n\nHint: for several labels a row, "
                 "each with its own `--prob`, add `--by-label`."
             )
-        y = named[0] if named else None
-        columns = chosen_columns(source, options.command, y=y, prob=prob, logits=logits, outcome=outcome, **more)
+        columns = chosen_columns(
+            source,
+            options.command,
+            y=named[0] if named else None,
+            prob=prob,
+            logits=logits,
+            outcome=outcome,
+            stated=stated,
+            of_numbers=hasattr(options, "draws"),
+            **more,
+        )
         return cls(source, columns)
 
     def batches(self) -> Iterator[Batch]:
@@ -141,7 +159,7 @@ class Kept:
         self._parts, self._few, n = [], True, 0
         for batch in self.batches():
             n += batch.predictions.n
-            classes = batch.predictions.classes if isinstance(batch.predictions, Categorical) else 1
+            classes = batch.predictions.classes or 1
             few = n <= self.most and n * classes <= _MOST_VALUES and classes <= _MOST_CLASSES
             self._few = self._few and few
             if self._few:
@@ -155,6 +173,27 @@ class Kept:
         return join_batches(self._parts) if self._few else None
 
 
+def _stated(options: argparse.Namespace, there: Sequence[str]) -> Stated | None:
+    """Return how a forecast is stated by the options; None where they state none, or there are none."""
+    if not hasattr(options, "draws"):
+        return None
+    draws = matching(there, options.draws) if options.draws else None
+    names = ("mean", "std", "var", "lower", "upper", "coverage")
+    given: dict[str, Any] = {name: getattr(options, name) for name in names}
+    try:
+        return Stated.of(**given, quantile=dict(options.quantile or ()), draws=draws)
+    except FormError as error:
+        hint = (
+            "`--mean m --std s`; `--lower a --upper b --coverage 0.9`; `--quantile 0.05=q05 ...`; or `--draws 'd_*'`."
+        )
+        raise FormError(f"{str(error).replace('`forecast`', 'a forecast')}\n\nHint: {hint}") from None
+
+
+def file_inputs(files: Sequence[str]) -> dict[str, str | None]:
+    """Return the files that a command reads, by the words that name them in messages."""
+    return {"file" if k == 0 else f"file {k + 1}": file for k, file in enumerate(files)}
+
+
 def chosen_columns(
     source: Source,
     command: str,
@@ -163,14 +202,18 @@ def chosen_columns(
     prob: Sequence[str] | None = None,
     logits: Sequence[str] | None = None,
     outcome: bool = True,
+    stated: Stated | None = None,
+    of_numbers: bool = False,
     **more: Unpack[ColumnOptions],
 ) -> Columns:
     """Return which column is what, by the options, or by name where only one reading is possible."""
     try:
-        happened, values, form = find_columns(source.columns, y, prob, logits, outcome=outcome)
+        happened, known = find_columns(
+            source.columns, y, prob, logits, outcome=outcome, stated=stated, of_numbers=of_numbers
+        )
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
-    return _there(source, Columns(happened, values, form, **more))
+    return _known(source, Columns(happened, known.values, known.form, known.spread, levels=known.levels, **more))
 
 
 def _label_columns(
@@ -195,7 +238,7 @@ def _label_columns(
             f"`--by-label` needs two `--y` or more, with one `--prob` or `--logits` for each; got {len(outcomes)} and "
             f"{len(values)}.\n\nHint: {_labels_line(source, command)}"
         )
-    found = _there(source, Columns(None, values, form, outcomes=outcomes, **more))
+    found = _known(source, Columns(None, values, form, outcomes=outcomes, **more))
     try:
         return check_by_label(found)
     except InputError as error:
@@ -211,8 +254,23 @@ def _labels_line(source: Source, command: str) -> str:
     return f"safecal {command} {file} --by-label {' '.join(words)}"
 
 
-def _there(source: Source, found: Columns) -> Columns:
-    """Refuse columns that the file does not have, or has twice."""
+def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None) -> tuple[Source, Columns]:
+    """Open logs of language models, which say themselves what happened and what was predicted."""
+    source = SampleLogs(files, Scale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None)))
+    said = {"--y": options.y, "--prob or --logits": values, "--label": options.label, "--pos-label": options.pos_label}
+    told = next((name for name, value in said.items() if value is not None), None)
+    if told is not None or options.clip is not None:
+        raise FormError(f"{source.name} is a log that says what was predicted: leave `{told or '--clip'}` out.")
+    wanted = Columns(
+        None, (), "logits", by=tuple(getattr(options, "by", None) or ()), cluster=options.cluster,
+        features=tuple(getattr(options, "features", None) or ()), sample_weight=options.sample_weight,
+        drop_missing=options.drop_missing,
+    )  # fmt: skip
+    return source, _known(source, source.chosen(wanted))
+
+
+def _known(source: Source, found: Columns) -> Columns:
+    """Require that every column that is meant is there, once."""
     if found.features == ("all",) and "all" not in source.columns:
         used = replace(found, features=()).names
         rest = tuple(name for name in source.columns if name not in used and name not in source.twice)

@@ -9,7 +9,8 @@ from typing import Any
 
 from .._checks.columns import whole_number
 from .._checks.message import fail, show
-from ..errors import InputError, MissingExtraError
+from .._optional import require
+from ..errors import InputError
 from ..monitor import Monitor
 from ..watch.standing import Reader, Reading, group_names, shown_groups
 
@@ -60,14 +61,7 @@ _INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
 
 def _metrics() -> Any:
     """Import the API, or name the extra that brings it."""
-    try:
-        from opentelemetry import metrics
-    except ImportError as error:
-        raise MissingExtraError(
-            "OpenTelemetry metrics need opentelemetry-api, which is not installed.\n\n"
-            'Hint: pip install "safecal[opentelemetry]"'
-        ) from error
-    return metrics
+    return require("opentelemetry.metrics", "OpenTelemetry metrics need opentelemetry-api", "opentelemetry")
 
 
 def observe(monitor: Monitor | Callable[[], Monitor], meter: Any = None, *, max_groups: int = 50) -> None:

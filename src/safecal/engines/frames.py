@@ -1,6 +1,6 @@
 """The front door for dataframes: columns are named, and the engine that holds them does the work."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -16,7 +16,7 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
-from ..inputs.columns import FRAME, Columns, about_columns, check_by_label, near_names
+from ..inputs.columns import FRAME, Columns, Stated, about_columns, check_by_label, matching, near_names
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits
@@ -41,6 +41,11 @@ def evaluate_frame(
     mean: str | None = None,
     std: str | None = None,
     var: str | None = None,
+    lower: str | None = None,
+    upper: str | None = None,
+    coverage: float | None = None,
+    quantile: Mapping[float, str] | None = None,
+    draws: str | Sequence[str] | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     by_label: bool = False,
@@ -75,6 +80,14 @@ def evaluate_frame(
         The columns of true states and of their estimates, for scalar Gaussians.
     std, var : str
         The column of standard deviations, or of variances.
+    lower, upper : str
+        The columns of the ends of intervals, as in `intervals`; with ``coverage``.
+    coverage : float
+        With which probability they are stated to hold.
+    quantile : mapping of levels to str
+        The columns of quantiles, as in `quantiles`: ``{0.05: "q05", 0.95: "q95"}``.
+    draws : str or sequence of str
+        The columns of draws, as in `ensemble`: names, patterns such as ``"draw_*"``, or one column of lists.
     pos_label : object, optional
         The label of the positive class, for one column.
     labels : sequence, optional
@@ -123,16 +136,25 @@ def evaluate_frame(
     whole_number(max_rows, "max_rows", 0)
     if library(frame) == "narwhals":
         frame = frame.to_native()
+    there = _names(frame)
+    stated = None
+    if any(value is not None for value in (lower, upper, coverage, quantile, draws)):
+        patterns = None if draws is None else [draws] if isinstance(draws, str) else list(draws)
+        stated = Stated.of(
+            mean=mean, std=std, var=var, lower=lower, upper=upper, coverage=coverage, quantile=quantile,
+            draws=None if patterns is None else matching(there, patterns),
+        )  # fmt: skip
     columns = _columns(
         {"y_prob": y_prob, "logits": logits, "mean": mean},
         {"y_true": y_true, "x_true": x_true, "std": std, "var": var, "cluster": cluster},
         by,
         sample_weight,
         {"pos_label": pos_label, "labels": labels, "clip": clip},
+        stated,
         by_label,
     )
-    _there(frame, columns)
-    gaussian = columns.form == "gaussian"
+    _there(there, columns)
+    gaussian = columns.form in ("gaussian", "ensemble")
     bins = Plan.wanted(bins, not gaussian, bin_on, strategy)
     try:
         lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile")
@@ -152,10 +174,21 @@ def _columns(
     by: str | Sequence[str] | None,
     sample_weight: str | None,
     options: dict[str, Any],
+    stated: Stated | None,
     by_label: bool,
 ) -> Columns:
     """Return which column is what; exactly one form of prediction."""
     given = [name for name, value in forms.items() if value is not None]
+    if stated is not None:
+        if given or any(value is not None for value in options.values()):
+            rule = "must be stated in one way, without probabilities, labels and clip"
+            raise fail(FormError, "forecast", rule, got=stated.form)
+        groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+        happened = _text(names["x_true"] or names["y_true"], "y_true")
+        return Columns(
+            happened, stated.values, stated.form, stated.spread, groups, names["cluster"], sample_weight,
+            levels=stated.levels,
+        )  # fmt: skip
     if len(given) != 1:
         raise fail(
             FormError, "y_prob", "or `logits` or `mean` must name the predictions, exactly one of them",
@@ -201,20 +234,22 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _there(frame: Any, columns: Columns) -> None:
-    """Refuse columns that do not exist."""
+def _names(frame: Any) -> list[Any]:
     kind = library(frame)
     if kind == "pyarrow":
-        there = list(frame.schema.names)
-    elif kind == "polars" and hasattr(frame, "collect_schema"):
-        there = frame.collect_schema().names()
-    elif hasattr(frame, "columns"):
-        there = list(frame.columns)
-    else:
-        raise fail(
-            DtypeError, "frame", "must be a dataframe", got=type(frame).__name__,
-            hint="pandas, Polars, PyArrow, DuckDB, PySpark, Dask and Ibis frames are; for arrays use `evaluate`.",
-        )  # fmt: skip
+        return list(frame.schema.names)
+    if kind == "polars" and hasattr(frame, "collect_schema"):
+        return list(frame.collect_schema().names())
+    if hasattr(frame, "columns"):
+        return list(frame.columns)
+    raise fail(
+        DtypeError, "frame", "must be a dataframe", got=type(frame).__name__,
+        hint="pandas, Polars, PyArrow, DuckDB, PySpark, Dask and Ibis frames are; for arrays use `evaluate`.",
+    )  # fmt: skip
+
+
+def _there(there: list[Any], columns: Columns) -> None:
+    """Refuse columns that do not exist."""
     for name in columns.names:
         if there.count(name) > 1:
             hint = "give each column a name of its own: which of them is meant is not for safecal to guess."
@@ -246,7 +281,7 @@ def _says_itself(schema: Any, columns: Columns) -> bool:
 
 def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
     """Return the lazy frame and its rows, where its engine can do the work; else None."""
-    if len(columns.values) > 1 or not (_far(frame) or anyway):
+    if len(columns.values) > 1 or columns.form == "ensemble" or not (_far(frame) or anyway):
         return None, 0
     nw = narwhals()
     known = nw.from_native(frame, pass_through=True)

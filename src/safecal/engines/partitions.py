@@ -1,8 +1,9 @@
-"""Frames of any library and size: batches of one machine, or partitions of a cluster, through the same kernel."""
+"""Frames of any library and size: batches of one machine, or partitions of Dask and Spark, through the same kernel."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, closing
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, final
 
 from .._checks.message import fail
 from .._optional import pyarrow
@@ -10,12 +11,11 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import BinOn, Strategy
-from ..errors import EmptyError, InputError, OptionError
+from ..errors import EmptyError, EngineError, InputError, OptionError
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
-from ..inputs.arrow import cut, once, rows_of, tables
 from ..inputs.columns import Columns
 from ..inputs.reader import Batch, Reader
 from ..inputs.values import library
@@ -24,11 +24,206 @@ from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
 from . import batches
 from .batches import Grid, evaluate_batches, refuse_unbounded
-from .dask import Dask
-from .spark import Spark
-from .workers import Cluster, Task
+from .workers import (
+    FAN_IN,
+    VALUES,
+    Cluster,
+    Reply,
+    Task,
+    cut,
+    from_pandas,
+    merge,
+    once,
+    pack,
+    rows_of,
+    tables,
+    unpack,
+    work,
+)
 
-__all__ = ["evaluate_partitions", "fetch"]
+__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch"]
+
+
+@final
+class Dask(Cluster):
+    """A Dask DataFrame: every partition is summed where it lies, and workers put replies together eight at a time."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def size(self, columns: Columns) -> tuple[int, int]:
+        from dask import delayed
+
+        one = columns.values[0] if len(columns.values) == 1 else None
+        found = _computed([delayed(_measured)(part, one) for part in self._partitions(columns.values[:1])])
+        width = len(columns.values) if one is None else max((w for _, w in found), default=1)
+        return sum(n for n, _ in found), width
+
+    def table(self, names: Sequence[str]) -> Any:
+        from dask import delayed
+
+        found = _computed([delayed(from_pandas)(part) for part in self._partitions(names)])
+        return pyarrow().concat_tables(found, promote_options="permissive")
+
+    def run(self, task: Task) -> Reply:
+        from dask import delayed
+
+        replies = [delayed(_reply)(part, task, k) for k, part in enumerate(self._partitions(task.columns.names))]
+        while len(replies) > 1:
+            replies = [delayed(_together)(replies[k : k + FAN_IN]) for k in range(0, len(replies), FAN_IN)]
+        return merge(unpack(data) for data in _computed(replies))
+
+    def _partitions(self, names: Sequence[str]) -> list[Any]:
+        return list(self.frame[list(names)].to_delayed())
+
+
+def _measured(part: Any, name: str | None) -> tuple[int, int]:
+    first: Any = part[name].iloc[0] if name is not None and len(part) else None
+    return len(part), len(first) if hasattr(first, "__len__") and not isinstance(first, str) else 1
+
+
+def _reply(part: Any, task: Task, index: int) -> bytes:
+    return pack(work(task, tables(part, task.columns.names, VALUES), index))
+
+
+def _together(replies: list[bytes]) -> bytes:
+    return pack(merge(map(unpack, replies)))
+
+
+def _computed(tasks: list[Any]) -> list[Any]:
+    """Run tasks on whichever scheduler is current."""
+    import dask
+
+    try:
+        return list(dask.compute(*tasks))
+    except _failures() as error:
+        raise EngineError(
+            f"Dask did not finish: {_dask_reason(error)}.\n\n"
+            "Hint: see the log of the workers; more memory for each, or smaller partitions, often help."
+        ) from error
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    known: list[type[BaseException]] = [CancelledError, OSError]
+    try:
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+    except ImportError:
+        return tuple(known)
+    return (*known, KilledWorker, FutureCancelledError)
+
+
+def _dask_reason(error: BaseException) -> str:
+    said = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+_SCHEMA = "part int, reply binary"
+
+
+@final
+class Spark(Cluster):
+    """A PySpark DataFrame: Python workers sum the partitions that they read through Arrow, and put replies together."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def size(self, columns: Columns) -> tuple[int, int]:
+        from pyspark.sql import functions as F
+
+        wanted = [F.count("*")]
+        lists = len(columns.values) == 1 and dict(self.frame.dtypes)[columns.values[0]].startswith("array")
+        if lists:
+            wanted.append(F.max(F.size(F.col(_quoted(columns.values[0])))))
+        with _Clear():
+            row = self.frame.agg(*wanted).collect()[0]
+        return int(row[0]), max(1, int(row[1] or 1)) if lists else len(columns.values)
+
+    def table(self, names: Sequence[str]) -> Any:
+        with _Clear():
+            return self._chosen(names).toArrow().rename_columns(list(names))
+
+    def run(self, task: Task) -> Reply:
+        from pyspark.sql import functions as F
+
+        with _Clear():
+            replies = self._chosen(task.columns.names).mapInArrow(_summing(task), _SCHEMA)
+            block = F.floor(F.col("part") / FAN_IN)
+            merged = replies.groupBy(block).applyInArrow(_merging(), _SCHEMA)
+            return merge(unpack(bytes(row["reply"])) for row in merged.toLocalIterator())
+
+    def _chosen(self, names: Sequence[str]) -> Any:
+        """Select columns under plain names: Spark stumbles over dots and marks in others."""
+        from pyspark.sql import functions as F
+
+        return self.frame.select(*(F.col(_quoted(name)).alias(f"c{k}") for k, name in enumerate(names)))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _summing(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the function that replies for one partition."""
+
+    def partition(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        index = 0 if context is None else context.partitionId()
+        names = list(task.columns.names)
+        yield _row(index, work(task, (batch.rename_columns(names) for batch in batches), index))
+
+    return partition
+
+
+def _merging() -> Callable[[Any], Any]:
+    """Return the function that makes one reply of several."""
+
+    def together(table: Any) -> Any:
+        reply = merge(unpack(data) for data in table.column("reply").to_pylist())
+        return pyarrow().Table.from_batches([_row(reply.index, reply)])
+
+    return together
+
+
+def _row(index: int, reply: Reply) -> Any:
+    pa = pyarrow()
+    return pa.RecordBatch.from_arrays([pa.array([index], pa.int32()), pa.array([pack(reply)], pa.binary())],
+                                      names=["part", "reply"])  # fmt: skip
+
+
+class _Clear:
+    """Turn what Spark says when it gives up into a few words."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if error is None or not _of_spark(error):
+            return
+        said = _spark_reason(str(error))
+        hint = "see the log of the executors; more memory for Python, or smaller partitions, often help."
+        if "AnalysisException" in type(error).__name__:
+            hint = "are the columns spelled as in the frame?"
+        elif "ModuleNotFoundError" in str(error):
+            hint = "install safecal and PyArrow on every worker, and point PYSPARK_PYTHON at that Python."
+        raise EngineError(f"Spark did not finish: {said}.\n\nHint: {hint}") from error
+
+
+def _of_spark(error: BaseException) -> bool:
+    return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__)
+
+
+def _spark_reason(text: str) -> str:
+    """Return the line that says why, without the stack."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    known = ("Python worker exited unexpectedly", "ModuleNotFoundError", "SparkContext was shut down", "OutOfMemory")
+    for phrase in known:
+        for line in lines:
+            if phrase in line:
+                return line[line.index(phrase) :].split(". ")[0].rstrip(".")
+    return (lines[-1] if "Traceback" in text else lines[0] if lines else "it gave no reason").rstrip(".")
 
 
 def evaluate_partitions(

@@ -10,10 +10,9 @@ from scipy import special
 
 from .._checks.arrays import block
 from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits
-from .._checks.columns import spelled
+from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
-from .._checks.rows import RowLabels, row_labels
 from .._kernels import bernoulli as kernel
 from .._kernels.compiled import Sums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
@@ -21,7 +20,7 @@ from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Mapped, Rows
 from ..errors import ShapeError, UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
@@ -51,6 +50,8 @@ class Bernoulli(Predictions):
     discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
     quick_bins: ClassVar[tuple[str, ...]] = ("probability", "confidence")
+    has_odds: ClassVar[bool] = True
+    mapped: ClassVar[Mapped] = "classes"
 
     happened: BoolArray
     values: AnyArray
@@ -65,6 +66,13 @@ class Bernoulli(Predictions):
     @property
     def what_happened(self) -> AnyArray:
         return self.happened
+
+    @property
+    def classes(self) -> int:
+        return 2
+
+    def with_logits(self, logits: FloatArray) -> Predictions:
+        return replace(self, values=logits, logits=True, clip=None, row_labels=None)
 
     def take(self, index: IndexArray) -> Self:
         return replace(self, happened=self.happened[index], values=self.values[index], row_labels=None)

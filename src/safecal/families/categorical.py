@@ -10,10 +10,9 @@ from scipy import special
 
 from .._checks.arrays import block
 from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits, row_sums
-from .._checks.columns import spelled
+from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.labels import class_outcomes, outcome_column, refuse_shifted
 from .._checks.message import fail
-from .._checks.rows import RowLabels, row_labels
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows
@@ -22,8 +21,9 @@ from .._sums.causes import MOST, ClassSums
 from .._sums.clusters import Near
 from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Mapped, Rows
 from ..errors import ShapeError, UnavailableError
+from .bernoulli import Bernoulli
 from .family import AT_NEAR, BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
@@ -55,6 +55,7 @@ class Categorical(Predictions):
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     outcome: ClassVar[str] = "y_true"
+    mapped: ClassVar[Mapped] = "classes"
 
     happened: IndexArray
     values: AnyArray
@@ -63,6 +64,8 @@ class Categorical(Predictions):
     clip: float | None
     row_labels: RowLabels | None = None
     names: tuple[str, ...] = ()  # of the classes, where they have any
+    choices: IndexArray | None = None  # how many classes each row has, where they differ; the others are -inf
+    notes: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -73,16 +76,19 @@ class Categorical(Predictions):
         return self.happened
 
     def take(self, index: IndexArray) -> Self:
-        return replace(self, happened=self.happened[index], values=self.values[index], row_labels=None)
+        choices = None if self.choices is None else self.choices[index]
+        return replace(self, happened=self.happened[index], values=self.values[index], row_labels=None, choices=choices)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        if len({(part.classes, part.logits, part.clip, part.names) for part in parts}) > 1:
+        if len({(p.classes, p.logits, p.clip, p.names, p.notes, p.choices is None) for p in parts}) > 1:
             return None
+        choices = [part.choices for part in parts if part.choices is not None]
         happened, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("happened", "values"))
         return replace(
-            parts[0], happened=happened, values=values, infinite=any(part.infinite for part in parts), row_labels=None
-        )
+            parts[0], happened=happened, values=values, infinite=any(part.infinite for part in parts), row_labels=None,
+            choices=np.concatenate(choices) if choices else None,
+        )  # fmt: skip
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -93,9 +99,25 @@ class Categorical(Predictions):
         """Number of classes."""
         return int(self.values.shape[1])
 
+    def as_odds(self) -> Predictions:
+        if self.classes != 2:
+            return self
+        gaps = self.log_gaps(slice(0, self.n))
+        return Bernoulli(self.happened == 1, gaps[:, 0] - gaps[:, 1], True, None, self.row_labels)
+
+    def with_logits(self, logits: FloatArray) -> Predictions:
+        infinite = bool(np.isneginf(logits).any())
+        return replace(self, values=logits, logits=True, infinite=infinite, clip=None, row_labels=None)
+
     @property
     def least_excess(self) -> float:
         return -float(special.lambertw((self.classes - 1) / math.e).real)
+
+    def room(self, weight: FloatArray | None) -> float | None:
+        if self.choices is None:
+            return None
+        most = np.log(self.choices)
+        return float(most.sum() if weight is None else most @ weight)
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         return (0.0, 1.0) if bin_on == "confidence" else (0.0, float(np.log(self.classes)))
@@ -147,7 +169,7 @@ class Categorical(Predictions):
         parts = [self.log_gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
 
         def at(beta: AnyArray | float) -> Cumulants:
-            if np.min(beta) < 0.0 and any(np.isinf(d).any() for d in parts):
+            if np.min(beta) < 0.0 and self.certain(rows):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
             betas = np.split(beta, range(step, rows.stop - rows.start, step)) if np.ndim(beta) else [beta] * len(parts)
             found = [kernel.cumulants(d, b) for d, b in zip(parts, betas, strict=True)]
@@ -227,7 +249,10 @@ class Categorical(Predictions):
     def certain(self, rows: Rows) -> int:
         if not self.infinite or self.clip is not None:
             return 0
-        low = self.values[rows].min(axis=1)
+        there = self.values[rows]
+        if self.choices is not None:  # a choice that a row does not have is not ruled out
+            there = np.where(np.arange(self.classes) < self.choices[rows, None], there, np.inf)
+        low = there.min(axis=1)
         if not self.logits:
             return int((low == 0).sum())
         with np.errstate(over="ignore"):

@@ -7,13 +7,11 @@ from typing import Any, Self, final
 import numpy as np
 
 from .._checks.arrays import as_keys
-from .._checks.classes import class_shape, clip_value, one_form, refuse_arrays
-from .._checks.columns import cluster_codes, weights
+from .._checks.classes import class_shape, clip_value, label_matrix, label_names, label_values, one_form, refuse_arrays
+from .._checks.columns import RowLabels, cluster_codes, row_labels, same_labels, weights
 from .._checks.labels import outcome_column
 from .._checks.message import fail, same_rows
-from .._checks.multilabel import label_matrix, label_names, label_values
-from .._checks.rows import RowLabels, row_labels, same_labels
-from .._types import AnyArray, ArrayLike, Labels
+from .._types import AnyArray, ArrayLike, By, Labels
 from ..errors import FormError, OptionError
 from .bernoulli import Bernoulli, checked_binary
 from .categorical import checked_classes
@@ -99,7 +97,7 @@ class Labelled:
         return cls(Bernoulli(happened.reshape(-1), values.reshape(-1), name == "logits", clip), names, rows)
 
     def beside(
-        self, by: Any, cluster: ArrayLike | None, sample_weight: ArrayLike | None
+        self, by: By | None, cluster: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[dict[str, AnyArray], AnyArray, AnyArray | None]:
         """Return the groups, the clusters and the weights of every label of every row."""
         same_labels(self.row_labels, by=by, cluster=cluster, sample_weight=sample_weight)
@@ -120,7 +118,7 @@ class Labelled:
         return groups, np.repeat(row, count), None if weight is None else np.repeat(weight, count)
 
 
-def _columns(by: Any) -> dict[str, ArrayLike]:
+def _columns(by: By | None) -> dict[str, ArrayLike]:
     if by is None:
         return {}
     return dict(by) if isinstance(by, Mapping) else {str(getattr(by, "name", None) or "group"): by}

@@ -16,6 +16,7 @@ from .._checks.densities import (
     row_values,
 )
 from .._steady import steady
+from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import UnavailableError
@@ -46,6 +47,7 @@ class Density(Predictions):
     draws: int | None
     integral: Integral | None
     components: int  # numbers in an outcome
+    look: Look | None = None
 
     @property
     def n(self) -> int:

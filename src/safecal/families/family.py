@@ -11,8 +11,8 @@ from typing import ClassVar, Literal, NamedTuple, Self, final
 import numpy as np
 
 from .._checks.arrays import block
+from .._checks.columns import RowLabels
 from .._checks.message import fail
-from .._checks.rows import RowLabels
 from .._kernels.compiled import Sums
 from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
@@ -21,7 +21,7 @@ from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
 from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
-from .._types import AnyArray, BinOn, FloatArray, IndexArray, Rows
+from .._types import AnyArray, BinOn, FloatArray, IndexArray, Mapped, Rows
 from ..errors import OptionError, UnavailableError
 
 __all__ = ["AT_NEAR", "BLOCK", "Cumulants", "Family", "FamilyWords", "Partition", "Spectral", "partition_surprisal"]
@@ -80,6 +80,8 @@ class FamilyWords:
         Python that evaluates such predictions; ``{}`` stands for the options.
     tempered : str
         How a temperature that was fitted is put to use.
+    mends : str
+        What corrects such predictions, where no map of safecal does.
     """
 
     kind: str = ""
@@ -89,6 +91,7 @@ class FamilyWords:
     call: str = "predictions.evaluate({})"
     tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."
     alone: str = ""
+    mends: str = ""
 
     def of(self, dimension: int) -> Self:
         """Return the words for predictions of that dimension.
@@ -150,6 +153,15 @@ class Family(ABC):
     chi_square: ClassVar[bool] = False
     #: Whether an evaluation makes a table of bins unless told otherwise.
     binned_by_default: ClassVar[bool] = False
+    #: Whether each row has log-odds: there are two outcomes, one of them positive.
+    has_odds: ClassVar[bool] = False
+    #: What maps work on: logits of classes, covariances of states, or nothing of this family.
+    mapped: ClassVar[Mapped] = "nothing"
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes; None for states and densities."""
+        return None
 
     @property
     def what_happened(self) -> AnyArray | None:
@@ -183,6 +195,21 @@ class Family(ABC):
     def class_names(self) -> tuple[str, ...]:
         """What the classes are called; empty where they have numbers alone."""
         return ()
+
+    def room(self, weight: FloatArray | None) -> float | None:
+        """Sum the largest entropy that each row can have, where rows have different numbers of outcomes.
+
+        Parameters
+        ----------
+        weight : ndarray of shape (n,) or None
+            Weights of all rows.
+
+        Returns
+        -------
+        float or None
+            None where all rows have the same number of outcomes.
+        """
+        return None
 
     @property
     @abstractmethod

@@ -1,5 +1,7 @@
 """Gaussian states: a mean with a standard deviation, or with a covariance matrix."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
@@ -7,8 +9,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 
 from .._checks.arrays import block
-from .._checks.columns import spelled
-from .._checks.rows import RowLabels, row_labels
+from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.states import (
     component_choice,
     covariance_factor,
@@ -22,13 +23,14 @@ from .._kernels import gaussian as kernel
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
+from .._sums.looks import Look
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, Spread
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
-__all__ = ["gaussian"]
+__all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
 
@@ -49,6 +51,7 @@ class Gaussian(Predictions):
         tempered="call `apply_states`.",
     )
     chi_square: ClassVar[bool] = True
+    mapped: ClassVar[Mapped] = "states"
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("entropy",)
 
     x_true: AnyArray
@@ -59,6 +62,10 @@ class Gaussian(Predictions):
     angles: tuple[int, ...] = ()  # components whose errors are wrapped
     method: str | None = None  # how mean and spread were made, where they are not those that were given
     row_labels: RowLabels | None = None
+    parts: tuple[tuple[str, tuple[int, ...]], ...] = ()  # components that are looked at by themselves, too, by name
+    part: str | None = None  # the part of other states that these are
+    seen: Look | None = None  # how they are seen, where they stand for something else
+    beside: tuple[Predictions, ...] = ()  # other looks at the same rows
 
     @property
     def n(self) -> int:
@@ -69,6 +76,24 @@ class Gaussian(Predictions):
         return self.x_true
 
     @property
+    def look(self) -> Look | None:
+        if self.seen is not None:
+            return self.seen
+        if self.part is not None:
+            return Look(self.part, f"in {self.part}")
+        return Look("all", "in all axes together") if self.parts else None
+
+    @property
+    def others(self) -> tuple[Predictions, ...]:
+        return (*self.beside, *(self.marginal(kept, name) for name, kept in self.parts))
+
+    def marginal(self, kept: tuple[int, ...], name: str | None = None) -> Gaussian:
+        """Return some components of states with covariance matrices, the others integrated out."""
+        assert self.form == "cov"
+        matrices = np.asarray(self.spread, dtype=np.float64)[..., kept, :][..., kept]
+        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), part=name)
+
+    @property
     def _spread_by_row(self) -> bool:
         if self.form in ("cov", "chol", "precision"):
             return self.spread.ndim == 3
@@ -76,17 +101,21 @@ class Gaussian(Predictions):
 
     def take(self, index: IndexArray) -> Self:
         spread = self.spread[index] if self._spread_by_row else self.spread
-        return replace(self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None)
+        beside = tuple(other.take(index) for other in self.beside)
+        return replace(
+            self, x_true=self.x_true[index], mean=self.mean[index], spread=spread, row_labels=None, beside=beside
+        )
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        forms = {(part.x_true.shape[1:], part.form, part.angles, part.method) for part in parts}
+        forms = {(one.x_true.shape[1:], one.form, one.angles, one.method, one.parts, one.seen) for one in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
         x_true, mean, spread = (
             np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
         )
-        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None)
+        beside = tuple(some[0].concatenate(some) for some in zip(*(part.beside for part in parts), strict=True))
+        return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, beside=beside)
 
     @property
     def dimension(self) -> int:
@@ -103,8 +132,10 @@ class Gaussian(Predictions):
 
     def nees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Return the squared normalised error and log det C of some rows."""
-        with np.errstate(over="ignore"):  # an error beyond every float has density 0, and is counted as impossible
-            return self._nees(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            nees, logdet = self._nees(rows)
+        nees[np.isnan(nees)] = np.inf  # an error beyond every float has density 0, and is counted as impossible
+        return nees, logdet
 
     def errors(self, rows: Rows) -> FloatArray:
         """Return the true states less the means, (n, d); those of angles are wrapped."""
@@ -129,14 +160,13 @@ class Gaussian(Predictions):
             per_row = self.spread.shape == self.x_true.shape
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
             return kernel.nees_from_std(residual, spread if self.form == "std" else np.sqrt(spread))
-        if self.shared is not None:
-            factor = self.shared
-        else:
-            factor = block(self.spread, rows)
-            factor = factor if self.form == "chol" else np.asarray(np.linalg.cholesky(factor), dtype=np.float64)
+        matrices = block(self.spread, rows) if self.shared is None else self.shared
         if self.form == "precision":
-            return kernel.nees_from_precision_factor(residual, factor)
-        return kernel.nees_from_factor(residual, factor)
+            factor = matrices if self.shared is not None else np.linalg.cholesky(matrices)
+            return kernel.nees_from_precision_factor(residual, np.asarray(factor, dtype=np.float64))
+        if self.form == "cov" and self.shared is None:
+            return kernel.nees_from_covariance(residual, matrices)
+        return kernel.nees_from_factor(residual, matrices)
 
     def axis_errors(self, rows: Rows) -> FloatArray:
         with np.errstate(over="ignore"):
@@ -194,7 +224,7 @@ class Gaussian(Predictions):
 
     def __repr__(self) -> str:
         method = "" if self.method is None else f" ({self.method})"
-        return f"{self.family} predictions: {self.n} rows{method}"
+        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'}{method}"
 
 
 @steady
@@ -203,8 +233,8 @@ def gaussian(
     x_true: ArrayLike,
     mean: ArrayLike,
     *,
-    std: ArrayLike | None = None,
-    var: ArrayLike | None = None,
+    std: Spread | None = None,
+    var: Spread | None = None,
     cov: ArrayLike | None = None,
     chol: ArrayLike | None = None,
     precision: ArrayLike | None = None,
@@ -279,13 +309,25 @@ def gaussian(
     return Gaussian(x, m, form, matrices, shared, wrapped, None, rows)
 
 
+def states(
+    x_true: AnyArray,
+    mean: AnyArray,
+    cov: AnyArray,
+    method: str | None = None,
+    parts: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> Gaussian:
+    """Return states that were checked already, with a covariance each or one for all."""
+    shared = np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if cov.ndim == 2 else None
+    return Gaussian(x_true, mean, "cov", cov, shared, method=method, parts=parts)
+
+
 def _mirrored(matrices: AnyArray) -> FloatArray:
     """Return symmetric matrices, of whose lower triangles."""
     lower = np.tril(np.asarray(matrices, dtype=np.float64))
     return np.asarray(lower + np.swapaxes(np.tril(lower, -1), -1, -2))
 
 
-def _matrices(form: str, value: ArrayLike, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
+def _matrices(form: str, value: Spread, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
     """Return checked matrices of the components that are kept, in the form they came in."""
     if form == "cov":
         return covariance_factor(value, form, shape, kept)

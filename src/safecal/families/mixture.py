@@ -16,10 +16,9 @@ from .._checks.mixtures import (
     true_states,
 )
 from .._checks.states import component_choice
-from .._kernels import mixture as kernel
-from .._kernels.gaussian import LOG_2PI, marginal_factor
+from .._kernels import gaussian as kernel
 from .._steady import steady
-from .._types import ArrayLike, FloatArray
+from .._types import ArrayLike, FloatArray, Spread
 from .density import Density
 
 __all__ = ["gaussian_mixture"]
@@ -34,8 +33,8 @@ def gaussian_mixture(
     weight: ArrayLike,
     mean: ArrayLike,
     *,
-    std: ArrayLike | None = None,
-    var: ArrayLike | None = None,
+    std: Spread | None = None,
+    var: Spread | None = None,
     cov: ArrayLike | None = None,
     chol: ArrayLike | None = None,
     mapping: Sequence[int] | None = None,
@@ -104,7 +103,7 @@ def gaussian_mixture(
     m = component_means(mean, shape, w > 0.0, kept)
     factor = component_factors(form, spread, shape, w > 0.0, kept)
     if kept is not None and form == "chol":
-        factor = marginal_factor(factor, kept)
+        factor = kernel.marginal_factor(factor, kept)
     count = whole_number(draws, "draws", 3)
     return _scored(x, w, m, factor, wrapped, count, generator(rng))
 
@@ -144,7 +143,7 @@ def _columns(mixture: kernel.Components, x: FloatArray, draws: int, rng: np.rand
         surprisal = -kernel.membership(kernel.log_joint(mixture, x))[0]
     weight = np.exp(mixture.log_weight)
     one = (weight > 0.0).sum(axis=0) == 1
-    parts = mixture.log_root + 0.5 * d * (1.0 + LOG_2PI) - np.where(weight > 0.0, mixture.log_weight, 0.0)
+    parts = mixture.log_root + 0.5 * d * (1.0 + kernel.LOG_2PI) - np.where(weight > 0.0, mixture.log_weight, 0.0)
     known = (weight * parts).sum(axis=0)
     log_f, doubt = kernel.membership(kernel.log_joint(mixture, kernel.draw(mixture, draws, rng)))
     entropy = known - np.where(one, 0.0, doubt.mean(axis=0))

@@ -1,6 +1,7 @@
 """Weighted particles: matched by a Gaussian, by distances to neighbours, or weighed by a density that is known."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -20,27 +21,34 @@ from .._checks.mixtures import (
     whole_cloud,
 )
 from .._checks.states import component_choice
+from .._kernels.ensemble import Exchanged, whitened
 from .._kernels.gaussian import wrap
 from .._steady import steady
-from .._types import ArrayLike, FloatArray, IndexArray, ParticleMethod
+from .._sums.looks import Look
+from .._types import ArrayLike, Clouds, FloatArray, IndexArray, ParticleMethod
 from ..errors import FormError
 from .density import Density
+from .ensemble import MOMENTS, NEIGHBOURS, Ensemble, neighbour_columns
 from .gaussian import Gaussian
 from .predictions import Predictions
 
 __all__ = ["particles"]
 
 METHODS = get_args(ParticleMethod)
+_BESIDE, _FEWEST = 128, 8  # particles among which neighbours of the truth are looked for, beside the moments
+_SHAPELESS = (
+    "Mean and covariance see no shape, and neighbours were not looked at, or too few particles hold most of the weight."
+)
 
 
 @steady
 @spelled()
 def particles(
     x_true: ArrayLike,
-    cloud: ArrayLike,
-    weight: ArrayLike | None = None,
+    cloud: Clouds,
+    weight: Clouds | None = None,
     *,
-    log_weight: ArrayLike | None = None,
+    log_weight: Clouds | None = None,
     method: ParticleMethod | None = None,
     log_density: Callable[[FloatArray], Any] | None = None,
     neighbours: int = 10,
@@ -66,14 +74,17 @@ def particles(
     log_weight : array-like of shape (n, S), or iterable of n arrays of shape (S,), optional
         Logarithms of the weights up to a constant, instead of ``weight``.
     method : {"moments", "neighbours", "density"}, optional
-        ``"moments"``, the default: the Gaussian of the same mean and covariance. ECD is then exact for that Gaussian,
-        which is what an operator who is shown an ellipse believes. If the posterior is not Gaussian, a filter that is
-        right has an ECD of 0 all the same, but its excess does not vary as that of a Gaussian does: the null variance
-        is wrong, and so are tests that rely on it. Compare runs, with ``cluster=``, instead.
+        By default ``"moments"`` with a look at neighbours beside it: the verdict is UNSAFE by either, and SAFE by both.
+
+        ``"moments"``: the Gaussian of the same mean and covariance. ECD is then exact for that Gaussian, which is what
+        an operator who is shown an ellipse believes. It sees no shape: a verdict by moments alone is never SAFE. If the
+        posterior is not Gaussian, a filter that is right has an ECD of 0 all the same, but its excess does not vary as
+        that of a Gaussian does: the null variance is wrong, and so are tests that rely on it. Compare runs, with
+        ``cluster=``, instead.
 
         ``"neighbours"``: the shape counts. The truth is put among the particles, and distances to the k-th neighbour
         take the place of densities: ``d * (log e_k(truth) - mean log e_k(particles))``. A calibrated filter has mean 0
-        and the null variance exactly. Over-confidence is understated, the more the worse it is.
+        and the null variance exactly. Over-confidence is understated, the more the worse it is: never SAFE.
 
         ``"density"``, where ``log_density`` is given: the posterior itself, up to a constant.
     log_density : callable, optional
@@ -88,7 +99,7 @@ def particles(
     angles : sequence of int, optional
         The components that are angles in radians: differences are wrapped into (-pi, pi].
     rng : None, int or numpy.random.Generator, optional
-        For the draws of ``"neighbours"``.
+        For the draws among which neighbours are looked for. By default the same particles give the same answer.
 
     Returns
     -------
@@ -116,6 +127,7 @@ def particles(
     shape = states.shape
     kept, wrapped = component_choice(mapping, angles, 1 if len(shape) == 1 else shape[1])
     x = true_states(states, kept)
+    both = method is None and log_density is None
     method = method or ("moments" if log_density is None else "density")
     choice(method, "method", METHODS)
     if (method == "density") != (log_density is not None):
@@ -127,7 +139,7 @@ def particles(
     k, largest = neighbour_count(neighbours, most)
     blocks = cloud_blocks(cloud, given, name, shape, kept)
     if method == "moments":
-        return _by_moments(x, blocks, wrapped)
+        return _by_moments(x, blocks, wrapped, generator(0 if rng is None else rng) if both else None)
     return _by_neighbours(x, blocks, wrapped, k, largest, generator(rng))
 
 
@@ -146,13 +158,39 @@ def _moments(block: Cloud, angles: tuple[int, ...]) -> tuple[FloatArray, FloatAr
     return centre + shift, gap, (cov + cov.transpose(0, 2, 1)) / 2.0
 
 
-def _by_moments(x: FloatArray, blocks: Iterator[Cloud], angles: tuple[int, ...]) -> Predictions:
+def _by_moments(
+    x: FloatArray, blocks: Iterator[Cloud], angles: tuple[int, ...], rng: np.random.Generator | None
+) -> Predictions:
     mean, size, cov = np.empty(x.shape), np.empty(x.shape), np.empty((*x.shape, x.shape[1]))
+    near: FloatArray | None = None if rng is None else np.empty((3, len(x)))
     for block in blocks:
         rows = slice(block.start, block.start + len(block.points))
-        mean[rows], _, cov[rows] = _moments(block, angles)
+        mean[rows], gap, cov[rows] = _moments(block, angles)
         size[rows] = np.abs(block.points).max(axis=1)
-    return Gaussian(x, mean, "cov", spread_out(cov, size), None, angles, "moment match of particles")
+        if near is not None and rng is not None:
+            truth = wrap(x[rows] - mean[rows], angles)
+            found = [_beside(truth[i], gap[i], block.weight[i], rng) for i in range(len(gap))]
+            some = [one for one in found if one is not None]
+            near = near if len(some) == len(found) else None
+            if near is not None:
+                near[:, rows] = np.concatenate(some, axis=1)
+    looks: tuple[Look, tuple[Predictions, ...]] = replace(MOMENTS, acquits=False, why=_SHAPELESS), ()
+    if near is not None:
+        looks = MOMENTS, (Ensemble(near, x.shape[1], len(gap[0]), NEIGHBOURS),)
+    how = "moment match of particles"
+    matched = Gaussian(x, mean, "cov", spread_out(cov, size), None, angles, how)
+    return replace(matched, seen=looks[0], beside=looks[1])
+
+
+def _beside(truth: FloatArray, gap: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Exchanged | None:
+    """Compare the truth with particles that are drawn by their weights, none twice; None where they are too few."""
+    drawn = _distinct(weight, _BESIDE, rng)
+    if len(drawn) <= max(len(truth) + 1, _FEWEST):
+        return None
+    try:
+        return neighbour_columns(whitened(np.vstack([truth, gap[drawn]])[None]))
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _by_neighbours(
@@ -172,7 +210,8 @@ def _by_neighbours(
             columns[:, row] = _distances(np.ascontiguousarray(pool), k, row)
     excess, varentropy, third, variance = columns
     method = f"particles, {k} nearest neighbours"
-    return Density(excess, varentropy, third, None, None, variance, method, None, None, x.shape[1])
+    look = replace(NEIGHBOURS, acquits=False, why="Neighbours alone understate over-confidence.")
+    return Density(excess, varentropy, third, None, None, variance, method, None, None, x.shape[1], look)
 
 
 def _distinct(weight: FloatArray, most: int, rng: np.random.Generator) -> IndexArray:
@@ -205,8 +244,8 @@ def _by_density(
     log_density: Callable[[FloatArray], Any],
     x: FloatArray,
     shape: tuple[int, ...],
-    cloud: ArrayLike,
-    given: ArrayLike | None,
+    cloud: Clouds,
+    given: Clouds | None,
     name: str,
     kept: tuple[int, ...] | None,
 ) -> Predictions:

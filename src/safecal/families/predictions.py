@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.columns import spelled, weights, whole_number
+from .._checks.columns import same_labels, spelled, weights, whole_number
 from .._checks.message import fail, show
-from .._checks.rows import same_labels
 from .._steady import steadied
 from .._sums.bins import Bins
+from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._sums.splits import Plan, bins_for, by_bin
 from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Strategy
+from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
 from .family import BLOCK, Family
@@ -36,6 +36,9 @@ FAMILIES = {
     "categorical": ("categorical", "Categorical"),
     "gaussian": ("gaussian", "Gaussian"),
     "density": ("density", "Density"),
+    "ensemble": ("ensemble", "Ensemble"),
+    "intervals": ("forecasts", "Intervals"),
+    "quantiles": ("forecasts", "Quantiles"),
 }
 
 
@@ -60,6 +63,21 @@ class Predictions(Family):
     """
 
     __slots__ = ()
+
+    @property
+    def look(self) -> Look | None:
+        """How these numbers look at the rows, where there are `others`, or where they may not condemn or not acquit."""
+        return None
+
+    @property
+    def others(self) -> tuple[Predictions, ...]:
+        """Other looks at the same rows, of any family, each with a ``look``; the verdict is that of all of them."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about how these numbers came to be, that stand beside every result."""
+        return ()
 
     def _rows(self, size: int) -> Iterator[slice]:
         for start in range(0, self.n, size):
@@ -94,6 +112,30 @@ class Predictions(Family):
     def row_blocks(self) -> Iterator[slice]:
         """Cut the rows into blocks that fit comfortably into memory."""
         return self._rows(self._block_rows)
+
+    def as_odds(self) -> Predictions:
+        """Return predictions of two classes, a column each, as log-odds of the second; others as they are."""
+        return self
+
+    def with_logits(self, logits: FloatArray) -> Predictions:
+        """Return the same outcomes beside other logits.
+
+        Parameters
+        ----------
+        logits : ndarray of shape (n,) or (n, K)
+            Log-odds of the positive class, or a logit for each class.
+
+        Returns
+        -------
+        Predictions
+            Of the same family.
+
+        Raises
+        ------
+        UnavailableError
+            For a family that has no logits.
+        """
+        raise UnavailableError(f"a map does not apply to {self.family} predictions.")
 
     def take(self, index: IndexArray) -> Self:
         """Return some rows.
@@ -239,7 +281,7 @@ class Predictions(Family):
         bins: int | Bins | Literal["auto"] | None = "auto",
         bin_on: BinOn | None = None,
         strategy: Strategy = "uniform",
-        by: ArrayLike | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Tally:

@@ -10,8 +10,7 @@ from typing import Self, final
 
 from ..inference.local import Local, Range
 from ..judge.places import brief_range
-from .markup import Markup, Scale, centred, element, join, label, line, picture, shape, sized, tick_text, upright
-from .numbers import plain
+from .markup import Markup, Scale, centred, element, join, label, line, picture, plain, shape, sized, tick_text, upright
 
 __all__ = ["BEYOND", "OTHER", "SUSPECTED", "Course", "Step", "course_picture"]
 

@@ -11,23 +11,26 @@ from .._types import FloatArray
 from ..inference.law import normal_score
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
-from .findings import Finding
+from .frame import Finding
 from .markup import (
     Markup,
     Scale,
     centred,
     element,
+    ends,
     join,
     label,
     line,
+    percent,
     picture,
+    plain,
     shape,
     shortened,
+    shown,
     sized,
     tick_text,
     upright,
 )
-from .numbers import ends, percent, plain, shown
 
 __all__ = [
     "TemperatureCurve",

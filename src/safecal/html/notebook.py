@@ -1,4 +1,4 @@
-"""What a notebook shows of an evaluation: the verdict, its reason, the main pictures, then the numbers.
+"""What a notebook shows of an evaluation, and of slices: the verdict, its reason, the main pictures, then the numbers.
 
 The style is written into each output, and touches nothing outside it.
 """
@@ -12,15 +12,23 @@ from ..judge.display import PLACE, Metric, place_cells, table_html
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.verdict import Verdict
+from ..slices.results import Slices
 from .course import Course, course_picture
-from .findings import Findings
-from .frame import asset, icon
+from .diagrams import has_reliability, reliability_diagram
+from .frame import Finding, Findings, asset, icon
 from .intervals import TemperatureCurve, forest, temperature_picture
-from .markup import Markup, element, join, sentence, shortened, together, with_code
-from .numbers import grouped
-from .reliability import has_reliability, reliability_diagram
+from .markup import Markup, element, ends, grouped, join, percent, sentence, shortened, shown, together, with_code
 
-__all__ = ["evaluation_html", "framed", "recalibration_html", "verdict_html"]
+__all__ = [
+    "evaluation_html",
+    "framed",
+    "recalibration_html",
+    "slice_findings",
+    "slices_html",
+    "slices_picture",
+    "slices_table",
+    "verdict_html",
+]
 
 _PLACES = 5  # that are listed
 _GROUPS = 12  # in a picture
@@ -38,6 +46,7 @@ def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], t
     images = _pictures(evaluation)
     return _output(
         verdict,
+        *(element("p", "Note: ", with_code(together(note))) for note in evaluation.notes),
         _places(verdict.where) if verdict.where else None,
         None if remedy is None else element("p", "What to do: ", with_code(together(remedy))),
         element("div", *images, class_="images") if images else None,
@@ -141,3 +150,47 @@ def _folded(table: Table) -> Markup:
     rest = element("p", f"{grouped(left)} more groups, with smaller ECD, are in `groups`.") if left > 0 else None
     shown = table.worst_first(_LISTED) if left > 0 else table
     return element("details", element("summary", name), join([Markup(table_html(shown)), rest]))
+
+
+_LONGEST_CONDITION = 60  # characters
+
+
+def slice_findings(slices: Slices, local_threshold: float) -> list[Finding]:
+    """Return the slices as pictures and tables have them; each limit in nats."""
+    found = []
+    for place, s in enumerate(slices):
+        limit = local_threshold * s.dimensions
+        beyond = slices.direction == "over" and s.firm > limit
+        found.append(Finding(place, s.condition, s.n, s.share, s.ecd, limit, beyond, ""))
+    return found
+
+
+def slices_picture(name: str, slices: Slices, local_threshold: float = 0.2) -> Markup | None:
+    """Return the slices as bars with their intervals, beside the limit; None where there are none."""
+    found = slice_findings(slices, local_threshold)
+    return forest(name, "ECD of each slice", found, bars=True) if found else None
+
+
+def slices_table(slices: Slices) -> Markup:
+    """Return the slices as a table."""
+    names = ("slice", "rows", "share", "ECD", "interval", "temperature", "predicted", "observed", "adds")
+    head = element("tr", *(element("th", name, scope="col") for name in names))
+    body = []
+    for s in slices:
+        cells = (
+            grouped(s.n), percent(s.share), shown(s.ecd.value, signed=True), ends(s.ecd, signed=True),
+            shown(s.temperature.value), shown(s.predicted), shown(s.observed), shown(s.contribution, signed=True),
+        )  # fmt: skip
+        first = element("th", element("bdi", shortened(s.condition, _LONGEST_CONDITION)), scope="row")
+        body.append(element("tr", first, *(element("td", cell) for cell in cells)))
+    return element("table", element("caption", together(slices.sentence)), element("thead", head),
+                   element("tbody", *body))  # fmt: skip
+
+
+def slices_html(slices: Slices) -> str:
+    """Return slices as a notebook shows them."""
+    if not len(slices):
+        return framed(element("p", together(slices.sentence)))
+    name = "safecal-" + hashlib.sha256(repr(slices).encode()).hexdigest()[:10]
+    image = slices_picture(f"{name}-slices", slices)
+    return framed(element("div", element("figure", image), class_="images"), slices_table(slices))

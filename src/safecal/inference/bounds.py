@@ -13,9 +13,8 @@ import numpy as np
 from scipy import special
 
 from .._checks.classes import refuse_arrays
-from .._checks.columns import fraction, one_cluster, spelled
+from .._checks.columns import fraction, one_cluster, same_labels, spelled
 from .._checks.message import fail
-from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes
@@ -160,7 +159,7 @@ def law_of(tally: Tally) -> Law | None:
         law = PointsLaw(points, s.sum_excess, mass, together)
     elif isinstance(tally.spectrum, Nodes):
         try:
-            most = math.nan if tally.n_certain else tally.most_entropy
+            most = math.nan if tally.n_certain else tally.vague_entropy
             law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted, most)
         except UnavailableError:
             return None

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._kernels.compiled import logistic_sums
 from .._kernels.spectrum import STARTS
 from .._steady import steadied
 from .._sums.cells import Points
@@ -205,7 +206,6 @@ class LogisticRows(NamedTuple):
     """Points as rows of a logistic regression on one column and a constant."""
 
     z: FloatArray
-    powers: FloatArray  # 1, z and its square
     happened: AnyArray
     away: FloatArray  # -1 where it happened, else 1
     mass: FloatArray  # rows times weight
@@ -218,18 +218,11 @@ class LogisticRows(NamedTuple):
         L = np.minimum(points.L, _FARTHEST)
         z = np.where(points.positive, L, -L)
         happened = points.wrong != points.positive
-        powers = np.stack([np.ones(len(z)), z, z * z])
-        return cls(z, powers, happened, np.where(happened, -1.0, 1.0), points.n * points.w, points.w, (0.0, 0.0))
+        return cls(z, happened, np.where(happened, -1.0, 1.0), points.n * points.w, points.w, (0.0, 0.0))
 
     def at(self, shift: float, slope: float) -> _Here:
         """Return the log-likelihood, weighted, and its derivatives."""
-        x = self.away * (shift + slope * self.z)  # log-odds of what did not happen
-        t = np.exp(-np.abs(x))
-        share = 1.0 / (1.0 + t)
-        surprise = np.where(x > 0.0, share, t * share)
-        lost = float(self.mass @ (np.maximum(x, 0.0) + np.log1p(t)))
-        u, v = (self.powers[:2] @ (self.mass * self.away * surprise)).tolist()
-        a, b, c = (self.powers @ (self.mass * t * share * share)).tolist()
+        lost, u, v, a, b, c = logistic_sums(shift, slope, self.z, self.away, self.mass)
         first, second = self.missing
         value = first * shift + second * (slope - 1.0) - lost
         return _Here(value, (first - u, second - v), (a, b, c))
@@ -263,8 +256,9 @@ class LogisticRows(NamedTuple):
     def _variance(self, shift: float, slope: float) -> FloatArray:
         """Return the variance of the score: more than the information where weights differ."""
         q = special.expit(shift + slope * self.z)
-        a, b, c = (self.powers @ (self.w * self.mass * q * (1.0 - q))).tolist()
-        return np.array([[a, b], [b, c]])
+        spread = self.w * self.mass * q * (1.0 - q)
+        b = float(spread @ self.z)
+        return np.array([[float(spread.sum()), b], [b, float(spread @ (self.z * self.z))]])
 
     def interval(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float) -> Interval:
         """Return shift (0) or slope (1) with its interval: by the likelihood, or by a sandwich where weights differ."""

@@ -19,11 +19,13 @@ most of the excess.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import special
 
+from .._checks.columns import numbered
 from .._sums.clusters import BASE, RARE, added_by
 from .._types import FloatArray, IndexArray
 from .sum_bounds import undo_hall_by_key
@@ -111,7 +113,8 @@ class Sums(NamedTuple):
         with np.errstate(all="ignore"):
             count = by_key(((deviation > 0.0) | (sums != 0.0)).astype(np.float64))
             share = deviation / of_key(by_key(deviation))  # so that no fourth power leaves the range of floats
-            effective = by_key(share**2) ** 2 / by_key(share**4)
+            share *= share
+            effective = by_key(share) ** 2 / by_key(share * share)
             effective = np.where(np.isfinite(effective), effective, count)
             shared = np.maximum(deviation**2 - variance, 0.0)
             seen = np.where(variance > 0.0, shared / variance * square, 0.0)
@@ -205,7 +208,7 @@ def clustered_bounds(
     """
     key, sums = of_pairs(key, cluster, sums)
     rarity = _rarity(key, sums, size) if rarity is None else rarity
-    return _ends(sums[:, : len(BASE)], key, size, alpha, rarity, 1.0)
+    return _ends(sums, key, size, (alpha,), rarity)[0]
 
 
 def _rarity(key: IndexArray, sums: FloatArray, size: int) -> Rarity:
@@ -218,18 +221,20 @@ def firm_and_weak_ends(
     key: IndexArray, sums: FloatArray, size: int, alpha: float, weaker: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return `clustered_bounds` of pairs that come once each, and lower bounds missed with probability ``weaker``."""
-    rarity = _rarity(key, sums, size)
-    found = [_ends(sums[:, : len(BASE)], key, size, level, rarity, 1.0) for level in (alpha, weaker)]
-    return found[0].low, found[0].high, found[1].low
+    firm, weak = _ends(sums, key, size, (alpha, weaker), _rarity(key, sums, size))
+    return firm.low, firm.high, weak.low
 
 
 def clustered_interval(sums: FloatArray, alpha: float, rarity: Rarity, times: float = 1.0) -> tuple[float, float]:
     """Return both bounds on the ECD of all rows, from the sums of their clusters."""
-    low, high = _ends(sums, np.zeros(len(sums), dtype=np.intp), 1, alpha, rarity, times)
+    ((low, high),) = _ends(sums, np.zeros(len(sums), dtype=np.intp), 1, (alpha,), rarity, times)
     return float(low[0]), float(high[0])
 
 
-def _ends(sums: FloatArray, key: IndexArray, size: int, alpha: float, rarity: Rarity, times: float) -> Ends:
+def _ends(
+    sums: FloatArray, key: IndexArray, size: int, alphas: Sequence[float], rarity: Rarity, times: float = 1.0
+) -> list[Ends]:
+    """Return the bounds at each level, from the sums of `BASE` by cluster and key."""
     column = {name: np.ascontiguousarray(sums[:, k]) for k, name in enumerate(BASE)}
     weight, excess = column["weight"], column["excess"]
     with np.errstate(all="ignore"):
@@ -244,26 +249,30 @@ def _ends(sums: FloatArray, key: IndexArray, size: int, alpha: float, rarity: Ra
             centred, column["variance"] / unit**2, column["deviation"] / unit,
             np.maximum(square, 0.0) / unit**2, key, size,
         ).times(times)  # fmt: skip
-        t = -special.stdtrit(found.freedom, alpha)
-        mass, mass2 = times * by_key(w, key, size), times * by_key(w * w, key, size)
-        down = t * np.sqrt(found.above(rarity)) / mass
-        up = t * np.sqrt(found.below(rarity)) / mass
-        skew = by_key(centred**3, key, size) / by_key(centred**2, key, size) ** 1.5 / math.sqrt(times)
-        up = np.fmax(up, -undo_hall_by_key(-t, skew) * np.sqrt(found.seen()) / mass)
-        up = np.fmax(up, null_distance(mass, t, mass2, times * by_key(centred * w, key, size), found.squares))
+        skew = by_key(centred * centred * centred, key, size) / by_key(centred * centred, key, size) ** 1.5
+        skew /= math.sqrt(times)
+        mass, mass2, mixed = (times * by_key(x, key, size) for x in (w, w * w, centred * w))
         told = np.isfinite(found.freedom)
-        low, high = mean - np.where(told, down, math.inf), mean + np.where(told, up, math.inf)
         flat = (found.own == 0.0) & (found.squares == 0.0)  # every row a toss or a certainty: nothing can vary
-    return Ends(np.where(flat, mean, low), np.where(flat, mean, high))
+        ends = []
+        for alpha in alphas:
+            t = -special.stdtrit(found.freedom, alpha)
+            down = t * np.sqrt(found.above(rarity)) / mass
+            up = t * np.sqrt(found.below(rarity)) / mass
+            up = np.fmax(up, -undo_hall_by_key(-t, skew) * np.sqrt(found.seen()) / mass)
+            up = np.fmax(up, null_distance(mass, t, mass2, mixed, found.squares))
+            low, high = mean - np.where(told, down, math.inf), mean + np.where(told, up, math.inf)
+            ends.append(Ends(np.where(flat, mean, low), np.where(flat, mean, high)))
+    return ends
 
 
 def of_pairs(key: IndexArray, cluster: IndexArray, sums: FloatArray) -> tuple[IndexArray, FloatArray]:
     """Add up rows of the same pair of key and cluster; return the key of each, and its sums."""
-    width = int(cluster.max(initial=0)) + 1
-    pairs, index = np.unique(key.astype(np.int64) * width + cluster, return_inverse=True)
+    width = int(key.max(initial=0)) + 1
+    pairs, index = numbered(cluster.astype(np.int64) * width + key)
     if len(pairs) == len(key):
         return key, sums
-    return (pairs // width).astype(np.intp), added_by(index, len(pairs), list(sums.T))
+    return (pairs % width).astype(np.intp), added_by(index, len(pairs), list(sums.T))
 
 
 def null_distance(

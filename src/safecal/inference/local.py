@@ -17,6 +17,7 @@ from .._sums.tally import Tally
 from .._types import FloatArray
 from .ranges import NUMBERS, SHOWN, bounded_ranges, upper_bounds
 from .results import Interval
+from .sum_bounds import Keys
 
 __all__ = ["Local", "Range"]
 
@@ -108,7 +109,7 @@ class Local:
     error: float
     min_share: float
     class_names: tuple[str, ...] = ()
-    _sums: FloatArray | None = None  # of each range, until its upper bound is asked for
+    _waiting: Keys | None = None  # until the upper bounds of all ranges are asked for
 
     @classmethod
     def of(cls, tally: Tally, level: float = 0.95, min_share: float = 0.05) -> Self:
@@ -130,22 +131,43 @@ class Local:
         """
         error = SHOWN * (1.0 - level)
         found = bounded_ranges(tally, error, min_share)
-        return cls(found.on, found.numbers, error, min_share, tally.class_names if found.on else (), found.sums)
+        return cls(found.on, found.numbers, error, min_share, tally.class_names if found.on else (), found.waiting)
 
     @property
     def numbers(self) -> FloatArray:
         """What is known of each range, in the order of the attributes of a `Range` that are numbers."""
-        sums = self._sums  # read once: another thread may be here as well
-        if sums is not None:
-            self._numbers[:, NUMBERS.index("ecd_high")] = upper_bounds(sums, self.error)
-            object.__setattr__(self, "_sums", None)
+        waiting = self._waiting  # read once: another thread may be here as well
+        if waiting is not None:
+            self._numbers[:, _HIGH] = upper_bounds(waiting, self.error)
+            object.__setattr__(self, "_waiting", None)
         return self._numbers
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def __getitem__(self, place: int) -> Range:
-        label, low, high, n, share, predicted, observed, many, ecd, *bounds = self.numbers[place].tolist()
+        return self._range(self.numbers[place])
+
+    def some(self, places: list[int]) -> list[Range]:
+        """Return some of the ranges, without bounding the others from above.
+
+        Parameters
+        ----------
+        places : list of int
+            Their places.
+
+        Returns
+        -------
+        list of Range
+            One for each place.
+        """
+        waiting, numbers = self._waiting, self._numbers[places]
+        if waiting is not None and places:
+            numbers[:, _HIGH] = upper_bounds(waiting, self.error, places)
+        return [self._range(row) for row in numbers]
+
+    def _range(self, numbers: FloatArray) -> Range:
+        label, low, high, n, share, predicted, observed, many, ecd, *bounds = numbers.tolist()
         least, most, at_least = bounds
         level = 1.0 - 2.0 * self.error / len(self)
         return Range(
@@ -251,7 +273,7 @@ class Local:
         safecal.plot.LocalDisplay
             The display, drawn.
         """
-        from ..plot.local import LocalDisplay
+        from ..plot.places import LocalDisplay
 
         return LocalDisplay.from_local(self, local_threshold=local_threshold, ax=ax)
 
@@ -301,6 +323,7 @@ def _label(value: Any) -> float:
     return math.nan if value is None else float(documents.count()(value))
 
 
+_HIGH = NUMBERS.index("ecd_high")
 _share = documents.between(0.0, 1.000001, missing=True)
 _RANGE: dict[str, Any] = dict.fromkeys(NUMBERS, documents.between(infinite=True))
 _RANGE |= {"label": _label, "n": documents.between(0.0), **dict.fromkeys(("share", "predicted", "observed"), _share)}

@@ -24,7 +24,7 @@ from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from .dependence import firm_and_weak_ends
-from .sum_bounds import ends_by_key, firm_and_weak_bounds, summary_spread
+from .sum_bounds import Keys, firm_and_weak_bounds, summary_spread
 
 __all__ = ["NUMBERS", "SHOWN", "SUSPECTED", "Ranges", "bounded_ranges", "cuts", "dimensions", "upper_bounds"]
 
@@ -41,12 +41,12 @@ NUMBERS = (
 class Ranges(NamedTuple):
     """What predictions are ordered by, and `NUMBERS` of each range; empty where there are no ranges.
 
-    ``sums`` are those of each range where its upper bound is still to be found, by `upper_bounds`: no verdict needs it.
+    ``waiting`` is there where upper bounds are still to be found, by `upper_bounds`: a verdict needs few of them.
     """
 
     on: str
     numbers: FloatArray
-    sums: FloatArray | None
+    waiting: Keys | None
 
 
 def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
@@ -76,8 +76,9 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
         low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
         low = np.minimum(low, 0.0)  # how rows depend inside a range is not known
     else:
-        low, at_least = ends_by_key(sums, (alpha, -1), (weaker, -1))
-        high, waiting = low, sums
+        waiting = Keys.of(sums)
+        low, at_least = waiting.bounds((alpha, -1), (weaker, -1))
+        high = low
     numbers = np.empty((len(sums), len(NUMBERS)))
     labels = [math.nan if order.label is None else order.label for order, _ in pieces]
     numbers[:, 0] = np.repeat(labels, [len(ends) for _, ends in pieces])
@@ -87,9 +88,10 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
     return Ranges(orders[0].on, numbers, waiting)
 
 
-def upper_bounds(sums: FloatArray, error: float) -> FloatArray:
-    """Return the upper bounds of ranges that were left open."""
-    return ends_by_key(sums, (error / len(sums), +1))[0]
+def upper_bounds(waiting: Keys, error: float, places: list[int] | None = None) -> FloatArray:
+    """Return the upper bounds of ranges that were left open: of some of them, or of all."""
+    some = waiting if places is None else waiting.take(np.array(places, dtype=np.intp))
+    return some.bounds((error / len(waiting.n), +1))[0]
 
 
 def _joined(parts: list[FloatArray]) -> FloatArray:

@@ -5,5 +5,6 @@
 ``arrow``       frames of any library as streams of Arrow tables
 ``reader``      columns become checked batches; what no batch can see alone is checked across them
 ``sources``     files and standard input; ``text_files`` reads CSV and JSON Lines without Polars
+``logs``        logs of language models as a table, with ``questions``, which tells what stands in one line of them
 ``estimators``  fitted classifiers of scikit-learn's kind
 """

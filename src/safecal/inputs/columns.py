@@ -7,23 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any, final
 
 from .._checks.message import PYTHON, Complaint, Phrase, fail, show
 from ..errors import FormError, InputError, OptionError, ShapeError
 
 __all__ = [
-    "FRAME",
-    "SHELL",
-    "Columns",
-    "Unclear",
-    "about_columns",
-    "check_by_label",
-    "find_columns",
-    "in_options",
-    "label_pairs",
-    "near_names",
-]
+    "FRAME", "SHELL", "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "find_columns", "in_options",
+    "label_pairs", "matching", "near_names",
+]  # fmt: skip
 
 _OUTCOMES = (
     "y",
@@ -42,6 +35,8 @@ _PROBABILITIES = (
     "p", "prob", "proba", "probs", "probability", "probabilities", "y_prob", "y_proba", "predict_proba", "predictions",
 )  # fmt: skip
 _LOGITS = ("logit", "logits", "log_odds", "logodds")
+_MEANS = ("mean", "mu", "y_mean", "pred_mean")
+_SPREADS = {"std": ("std", "sd", "sigma", "stddev", "y_std", "pred_std"), "var": ("var", "variance")}
 _NUMBERED = re.compile(r"(.*?)_?([0-9]+)")
 _TIDY = ".pred_"  # as tidymodels names the probability of each class
 _NO_CLASS = (".pred_class", ".pred_lower", ".pred_upper", ".pred_time")
@@ -58,8 +53,8 @@ class Columns:
         What happened; the true state for Gaussians. None where only predictions are read.
     values : tuple of str
         Probabilities or logits: one column for two classes, one a class for more, or a single column of lists. For
-        Gaussians the mean.
-    form : {"y_prob", "logits", "gaussian"}
+        Gaussians the mean; for intervals their two ends; quantiles; draws.
+    form : {"y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble"}
         What ``values`` are.
     spread : (str, str) or None
         ``("std", column)`` or ``("var", column)``, for Gaussians.
@@ -79,6 +74,12 @@ class Columns:
         The columns in which slices are looked for.
     outcomes : tuple of str
         Where a row has several labels: the column of what happened for each, instead of ``y_true``.
+    levels : tuple of float
+        The level of intervals, or those of quantiles.
+    choices : str or None
+        The column of how many choices each row has, where rows have different numbers of them.
+    notes : tuple of str
+        What stands beside every result.
 
     Examples
     --------
@@ -100,6 +101,14 @@ class Columns:
     drop_missing: bool = False
     features: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
+    choices: str | None = None
+    notes: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether outcomes are classes, and not numbers."""
+        return self.form in ("y_prob", "logits")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,8 +121,67 @@ class Columns:
         """The columns of outcomes, predictions and weights, each once."""
         outcome = () if self.y_true is None else (self.y_true,)
         spread = () if self.spread is None else (self.spread[1],)
-        weight = () if self.sample_weight is None else (self.sample_weight,)
-        return tuple(dict.fromkeys((*outcome, *self.outcomes, *self.values, *spread, *weight)))
+        more = (name for name in (self.sample_weight, self.choices) if name is not None)
+        return tuple(dict.fromkeys((*outcome, *self.outcomes, *self.values, *spread, *more)))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """How a forecast is stated: which columns, in which form; the fields of `Columns` of these names."""
+
+    values: tuple[str, ...]
+    form: str
+    spread: tuple[str, str] | None = None
+    levels: tuple[float, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        mean: str | None = None,
+        std: str | None = None,
+        var: str | None = None,
+        lower: str | None = None,
+        upper: str | None = None,
+        coverage: float | None = None,
+        quantile: Mapping[float, str] | None = None,
+        draws: Sequence[str] | None = None,
+    ) -> "Stated | None":
+        """Return the one form that was given; None where none was.
+
+        Examples
+        --------
+        >>> Stated.of(quantile={0.95: "high", 0.05: "low"}).values
+        ('low', 'high')
+        """
+        parts: dict[str, dict[str, Any]] = {
+            "gaussian": {"mean": mean, "std or var": std or var},
+            "intervals": {"lower": lower, "upper": upper, "coverage": coverage},
+            "quantiles": {"quantile": quantile or None},
+            "ensemble": {"draws": draws or None},
+        }
+        given = [form for form, needs in parts.items() if any(value is not None for value in needs.values())]
+        if not given:
+            return None
+        form = given[0]
+        missing = [name for name, value in parts[form].items() if value is None]
+        if len(given) > 1 or missing or (std and var):
+            rule = "must be stated in one way: mean and std or var; lower, upper and coverage; quantile; or draws"
+            got = (
+                f"no {' and no '.join(missing)}"
+                if missing
+                else " and ".join(given if len(given) > 1 else ("std", "var"))
+            )
+            raise fail(FormError, "forecast", rule, got=got)
+        if mean is not None:
+            return cls((mean,), form, ("std", std) if std is not None else ("var", str(var)))
+        if lower is not None and upper is not None and coverage is not None:
+            return cls((lower, upper), form, None, (coverage,))
+        if quantile:
+            levels = tuple(sorted(quantile))
+            return cls(tuple(quantile[level] for level in levels), form, None, levels)
+        return cls(tuple(draws or ()), form)
 
 
 @final
@@ -125,6 +193,22 @@ class Unclear(Exception):
     candidates: tuple[str, ...]
 
 
+def matching(there: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that patterns such as ``draw_*`` name, in the order of the table; a name itself stands.
+
+    Examples
+    --------
+    >>> matching(["y", "draw_0", "draw_1"], ["draw_*"])
+    ('draw_0', 'draw_1')
+    """
+    found = [
+        name
+        for pattern in patterns
+        for name in ([pattern] if pattern in there else [c for c in there if fnmatchcase(c, pattern)] or [pattern])
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 def find_columns(
     there: Sequence[str],
     y: str | None,
@@ -132,8 +216,10 @@ def find_columns(
     logits: Sequence[str] | None,
     *,
     outcome: bool = True,
-) -> tuple[str | None, tuple[str, ...], str]:
-    """Return the column of outcomes, those of predictions, and their form; what is not given is found by name.
+    stated: Stated | None = None,
+    of_numbers: bool = False,
+) -> tuple[str | None, Stated]:
+    """Return the column of outcomes, and how predictions are stated; what is not given is found by name.
 
     Raises
     ------
@@ -143,38 +229,42 @@ def find_columns(
     Examples
     --------
     >>> find_columns(["id", "label", "prob"], None, None, None)
-    ('label', ('prob',), 'y_prob')
+    ('label', Stated(values=('prob',), form='y_prob', spread=None, levels=()))
     """
-    if prob and logits:
-        raise FormError("`--prob` and `--logits` are two forms of one prediction; give one of them.")
+    given = [name for name, value in (("--prob", prob), ("--logits", logits), ("a forecast", stated)) if value]
+    if len(given) > 1:
+        raise FormError(f"`{given[0]}` and {given[1]} are two forms of one prediction; give one of them.")
     if prob or logits:
-        values, form = tuple(prob or logits or ()), "y_prob" if prob else "logits"
-    else:
+        stated = Stated(tuple(prob or logits or ()), "y_prob" if prob else "logits")
+    elif stated is None:
         known = _predictions(there)
+        if of_numbers and not known and len(mean := _named(there, _MEANS)) == 1:
+            spreads = [(form, c) for form, names in _SPREADS.items() for c in _named(there, names)]
+            known = [Stated((mean[0],), "gaussian", one) for one in spreads]
         if len(known) != 1:
             what = "the prediction" if known else "the probability"
-            raise Unclear(what, tuple(names[0] for names, _ in known))
-        values, form = known[0]
+            raise Unclear(what, tuple(one.values[0] for one in known))
+        stated = known[0]
     if y is None and outcome:
-        pair = f"{values[0]}_outcome"
+        pair = f"{stated.values[0]}_outcome"
         outcomes = [pair] if pair in there else _named(there, _OUTCOMES)
         if len(outcomes) != 1:
             raise Unclear("what happened", tuple(outcomes))
         y = outcomes[0]
-    return (y if outcome else None), values, form
+    return (y if outcome else None), stated
 
 
 def _named(there: Sequence[str], names: Sequence[str]) -> list[str]:
     return [column for column in there if column.lower() in names]
 
 
-def _predictions(there: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
+def _predictions(there: Sequence[str]) -> list[Stated]:
     """Return every set of columns whose names say that they are a prediction, with its form."""
-    found: list[tuple[tuple[str, ...], str]] = [((name,), "y_prob") for name in _named(there, _PROBABILITIES)]
-    found += [((name,), "logits") for name in _named(there, _LOGITS)]
+    found = [Stated((name,), "y_prob") for name in _named(there, _PROBABILITIES)]
+    found += [Stated((name,), "logits") for name in _named(there, _LOGITS)]
     tidy = tuple(name for name in there if name.startswith(_TIDY) and name not in _NO_CLASS)
     if len(tidy) > 1:
-        found.append((tidy, "y_prob"))
+        found.append(Stated(tidy, "y_prob"))
     stems: dict[str, dict[int, str]] = {}
     for name in there:
         parts = _NUMBERED.fullmatch(name)
@@ -183,7 +273,7 @@ def _predictions(there: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
     for stem, numbered in stems.items():
         if len(numbered) > 1 and sorted(numbered) == list(range(len(numbered))):
             columns = tuple(numbered[k] for k in range(len(numbered)))
-            found.append((columns, "logits" if stem.lower() in _LOGITS else "y_prob"))
+            found.append(Stated(columns, "logits" if stem.lower() in _LOGITS else "y_prob"))
     return found
 
 
@@ -316,7 +406,8 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
         "sample_weight": columns.sample_weight,
     }  # fmt: skip
     values = " ".join(columns.values[:4])
-    named |= dict.fromkeys(("y_prob", "logits", "mean"), values)
+    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws"), values)
+    named |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
     if columns.spread is not None:
         named[columns.spread[0]] = columns.spread[1]
     if surface is SHELL:

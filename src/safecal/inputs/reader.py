@@ -13,7 +13,10 @@ from .._checks.labels import equal_labels, never_occurs
 from .._checks.message import Complaint, fail, phrase, show
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
+from ..families.categorical import Categorical
 from ..families.classifier import Labelled, classifier
+from ..families.ensemble import ensemble
+from ..families.forecasts import intervals, quantiles
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .columns import Columns
@@ -180,6 +183,9 @@ class Reader:
             return None
         part: Any = slice(None) if kept is None else kept
         predictions = self._predictions(outcome, values, spread, part, whole)
+        if isinstance(predictions, Categorical) and (columns.choices or columns.notes):
+            choices = None if columns.choices is None else np.asarray(rows[columns.choices])[part]
+            predictions = replace(predictions, choices=choices, notes=columns.notes)
         w = None if weight is None else weight.values[part]
         if w is not None and w.any():
             w = weights(w, len(w), predictions.outcome)
@@ -200,7 +206,7 @@ class Reader:
         columns = self.columns
         if columns.y_true is None:
             return None
-        if columns.form == "gaussian":
+        if not columns.of_classes:
             return numbers(rows[columns.y_true], columns.y_true)
         found = labels(rows[columns.y_true], columns.y_true, words=self._words)
         kind = "words" if found.values.dtype.kind in "UO" else "numbers"
@@ -256,6 +262,12 @@ class Reader:
             both: dict[str, Any] = {"y_prob": None, "logits": None, columns.form: v}
             return Labelled.of(y, **both, labels=columns.outcomes, clip=columns.clip, fewest=1).predictions
         self._look_across(y, v)
+        if columns.form == "intervals":
+            return intervals(y, v[:, 0], v[:, 1], level=columns.levels[0])
+        if columns.form == "quantiles":
+            return quantiles(y, v, levels=columns.levels)
+        if columns.form == "ensemble":
+            return ensemble(y, v)
         given = {columns.form: v}
         names = None if columns.labels is None else _alike_typed(columns.labels, y)
         if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:

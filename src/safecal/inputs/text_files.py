@@ -14,7 +14,7 @@ import numpy as np
 from .._types import AnyArray
 from ..errors import FileError
 
-__all__ = ["ROWS", "csv_header", "csv_rows", "json_header", "json_rows"]
+__all__ = ["ROWS", "csv_header", "csv_rows", "json_column", "json_header", "json_objects", "json_rows", "opened"]
 
 ROWS = 1 << 16  # at a time
 _LONGEST = 1 << 27  # characters of a field
@@ -26,7 +26,7 @@ _OPENERS: dict[bytes, Callable[[str], Any]] = {
 }
 
 
-def _opened(path: str, name: str) -> IO[str]:
+def opened(path: str, name: str) -> IO[str]:
     """Open text, unpacked where its first bytes say that it is packed."""
     with open(path, "rb") as file:
         head = file.read(6)
@@ -40,7 +40,7 @@ def _opened(path: str, name: str) -> IO[str]:
 
 def csv_header(path: str, name: str, separator: str) -> list[str]:
     """Return the names of the columns."""
-    with _opened(path, name) as file:
+    with opened(path, name) as file:
         for row in csv.reader(file, delimiter=separator):
             if row:
                 return row
@@ -52,7 +52,7 @@ def csv_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield some columns as text; an empty field is missing."""
     csv.field_size_limit(_LONGEST)
-    with _opened(path, name) as file:
+    with opened(path, name) as file:
         reader = csv.reader(file, delimiter=separator, strict=True)
         header = next(row for row in reader if row)
         places = [header.index(column) for column in columns]
@@ -80,7 +80,7 @@ def _text_columns(rows: list[list[str]], places: list[int], columns: Sequence[st
 def json_header(path: str, name: str) -> list[str]:
     """Return the names of the columns: the keys of all rows, in their order."""
     names: dict[str, None] = {}
-    for row in _objects(path, name):
+    for _, row in json_objects(path, name):
         names |= dict.fromkeys(row)
     return list(names)
 
@@ -88,34 +88,35 @@ def json_header(path: str, name: str) -> list[str]:
 def json_rows(path: str, name: str, columns: Sequence[str], size: int = ROWS) -> Iterator[dict[str, Any]]:
     """Yield some columns; a key that a row lacks is missing there."""
     held: list[dict[str, Any]] = []
-    for row in _objects(path, name):
+    for _, row in json_objects(path, name):
         held.append(row)
         if len(held) >= size:
-            yield {column: _json_column([row.get(column) for row in held]) for column in columns}
+            yield {column: json_column([row.get(column) for row in held]) for column in columns}
             held = []
     if held:
-        yield {column: _json_column([row.get(column) for row in held]) for column in columns}
+        yield {column: json_column([row.get(column) for row in held]) for column in columns}
 
 
-def _objects(path: str, name: str) -> Iterator[dict[str, Any]]:
-    with _opened(path, name) as file:
+def json_objects(path: str, name: str, *, constants: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each line with its number; ``constants`` says whether NaN and Infinity may stand in it."""
+    with opened(path, name) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line, parse_constant=_refused)
+                row = json.loads(line, parse_constant=None if constants else _refused)
             except (ValueError, RecursionError) as error:
                 raise FileError(f"{name} cannot be read: line {number} is not JSON.") from error
             if not isinstance(row, dict):
                 raise FileError(f"{name} cannot be read: line {number} is not a JSON object.")
-            yield row
+            yield number, row
 
 
 def _refused(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _json_column(values: list[Any]) -> AnyArray:
+def json_column(values: list[Any]) -> AnyArray:
     """Return numbers, truths and lists as NumPy has them; anything else as objects."""
     kinds = {type(value) for value in values}
     if kinds <= {int, float} or kinds == {bool}:

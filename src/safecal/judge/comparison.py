@@ -212,7 +212,7 @@ class Comparison:
         matplotlib.figure.Figure
             A new figure.
         """
-        from ..plot.dashboard import compared
+        from ..plot import compared
 
         return compared(self, sides)
 
@@ -230,7 +230,7 @@ class Comparison:
         title : str, optional
             What the page is about.
         """
-        from ..report.compared import write_comparison
+        from ..report import write_comparison
 
         write_comparison(self, path, sides=sides, title=title)
 

@@ -26,7 +26,7 @@ from ..errors import FormError
 from ..families.predictions import Predictions
 from ..inference.results import Interval, TestResult
 from ..options import LimitOptions
-from .display import Metric, evaluation_text, inference_rows, number
+from .display import Metric, evaluation_text, inference_rows, look_rows, number
 from .evaluation import Evaluation
 from .front_door import evaluate_predictions
 from .verdict import Verdict
@@ -229,6 +229,7 @@ class Consistency:
             ("median run", number(self.median_run, signed=True), "nat: half of the runs are above it"),
             (self.quantity, number(self.nees), f"{self.dimension} is consistent; median run {number(median)}"),
             *head[1:],
+            *look_rows(self.verdict.looks),
             ("in the band", f"{100.0 * self.share_inside:.0f} %", inside),
             (
                 "lost",

@@ -23,6 +23,7 @@ from ..inference.bounds import law_of
 from ..inference.cox import LogisticRows
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts, gain_by_shifts, shift_gain
+from .forecasts import stated_fault
 from .places import Place
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
@@ -121,6 +122,9 @@ def diagnose(
     alone = _only_a_group(where, others) or _only_a_slice(where, tally)
     if alone is not None:
         return alone
+    if mends := family_named(tally.family).words.mends:
+        evidence, cause = stated_fault(tally), "too sharp" if tally.summary.ecd > 0.0 else "too vague"
+        return Diagnosis(cause, evidence, mends) if evidence else None
     if tally.points is not None:
         return _two_classes(tally, temperature, where)
     return _others(tally, temperature, where, worst_share)
@@ -191,7 +195,7 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
     """Diagnose more than two classes by their likeliest one, and states by their temperature."""
     gain = _gain(tally)
     if tally.top is not None and len(tally.top.points().L):
-        found = explain(tally.top.points(), math.exp(-tally.most_entropy))
+        found = explain(tally.top.points(), math.exp(-tally.vague_entropy))
         if found.cause == "noise" and found.noise <= _FEW and found.gain["noise"] > found.gain["both"]:
             return _mistakes(f"about {_percent(found.noise)} of the outcomes look as if drawn at random")
         if found.p_rest < _RARE and found.rest > _HALF * max(gain, found.gain.get(found.cause, 0.0)):

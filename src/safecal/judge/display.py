@@ -20,6 +20,7 @@ from .reliability import Reliability
 
 if TYPE_CHECKING:
     from .places import Place
+    from .verdict import Verdict
 
 __all__ = [
     "PLACE",
@@ -29,6 +30,7 @@ __all__ = [
     "empty_bins",
     "evaluation_text",
     "inference_rows",
+    "look_rows",
     "metric_rows",
     "number",
     "place_cells",
@@ -277,6 +279,18 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
     return [("by class", number(worst.ratio.value), said)]
 
 
+def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
+    """Return what each look at the rows says by itself, where there is more than one."""
+    rows: list[Metric] = []
+    for one in looks if len(looks) > 1 else ():
+        look, ecd = one.look, one.ecd
+        assert look is not None
+        may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
+        ends = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
+        rows.append((look.name, number(ecd.value, signed=True), f"nat, {ends}: by itself {one.decision}{may}"))
+    return rows
+
+
 def evaluation_text(
     title: str,
     verdict: str,
@@ -284,12 +298,14 @@ def evaluation_text(
     tables: Sequence[Table],
     places: Sequence[Place] = (),
     remedy: str = "",
+    notes: Sequence[str] = (),
 ) -> str:
     """Return an evaluation as text: the verdict first, then where it is over-confident, then the numbers."""
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
     lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
     what = [*_wrapped(f"What to do: {remedy}"), ""] if remedy else []
-    head = [title, "", *_wrapped(verdict), "", *_places_text(places), *what]
+    beside = [line for note in notes for line in [*_wrapped(f"Note: {note}"), ""]]
+    head = [title, "", *_wrapped(verdict), "", *beside, *_places_text(places), *what]
     return "\n".join([*head, *lines, *(f"\n{table_text(table)}" for table in tables)])
 
 

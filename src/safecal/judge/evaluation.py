@@ -19,15 +19,15 @@ from ..families.predictions import Predictions
 from ..files import schema
 from ..inference.bounds import Bounds
 from ..inference.calibration import calibration_test, generator, tally_test
-from ..inference.cox import Cox
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
-from ..inference.shifts import ClassShifts
 from ..options import LimitOptions, Limits
 from ..slices.results import Slices
 from .display import evaluation_text
+from .evaluation_documents import DERIVED, FIELDS, METRICS, PARTS, check
 from .groups import GroupVerdict, group_verdict
+from .looks import deciding, joint_group, joint_verdict
 from .readings import Readings
 from .reasons import reading
 from .reliability import Reliability, assess_reliability, tells_reliability
@@ -155,10 +155,28 @@ class Evaluation(Readings):
         verdict = judge(
             tally, ecd=interval, temperature=temperature, mistakes=mistakes, local=local, limits=limits, slices=slices
         )
-        return cls(
+        looks = tuple(cls.of(other, limits) for other in tally.others)
+        found = cls(
             tally=tally, limits=limits, interval=interval, temperature=temperature, mistakes=mistakes, local=local,
-            verdict=verdict, slices=slices, drawn=drawn, tested=tested,
+            verdict=joint_verdict([verdict, *(look.verdict.looks[0] for look in looks)]), slices=slices, drawn=drawn,
+            tested=tested,
         )  # fmt: skip
+        found._found["looks"] = looks
+        return found
+
+    @property
+    def looks(self) -> tuple[Self, ...]:
+        """Evaluations by other looks at the same rows, where there are several; `verdict` is that of all of them."""
+        found: tuple[Self, ...] = self._once(
+            "looks", lambda: tuple(type(self).of(other, self.limits) for other in self.tally.others)
+        )
+        return found
+
+    @property
+    def deciding(self) -> Self:
+        """The evaluation by the look that decided: this one, where there is no other."""
+        which = deciding(self.verdict.looks) if self.looks else 0
+        return self.looks[which - 1] if which else self
 
     @property
     def reading(self) -> str:
@@ -198,9 +216,10 @@ class Evaluation(Readings):
             mistakes = Mistakes.of(self.tally, new.level)
         if (new.level, new.min_share) != (self.limits.level, self.limits.min_share):
             local = Local.of(self.tally, new.level, new.min_share)
-        return judge(
+        own = judge(
             self.tally, ecd=ecd, temperature=temperature, mistakes=mistakes, local=local, limits=new, slices=self.slices
         )
+        return joint_verdict([own, *(look.judge(**limits).looks[0] for look in self.looks)])
 
     @np.errstate(all="ignore")
     def group_verdict(self, key: Hashable) -> GroupVerdict:
@@ -228,8 +247,14 @@ class Evaluation(Readings):
         if key not in self.groups.keys:
             keys = ", ".join(map(repr, self.groups.keys[:5])) + (", ..." if len(self.groups) > 5 else "")
             raise fail(OptionError, "key", f"must be one of the groups: {keys}", got=repr(key))
-        found: GroupVerdict = self._once(("group", key), lambda: group_verdict(self.tally, self.limits, key))
+        found: GroupVerdict = self._once(("group", key), lambda: self._group(key))
         return found
+
+    def _group(self, key: Hashable) -> GroupVerdict:
+        tallies = (self.tally, *self.tally.others)
+        found = [group_verdict(tally, self.limits, key) for tally in tallies]
+        looks = [tally.look for tally in tallies if tally.look is not None]
+        return joint_group(looks, found) if looks else found[0]
 
     def __bool__(self) -> bool:
         raise TruthError(
@@ -239,7 +264,9 @@ class Evaluation(Readings):
 
     def __repr__(self) -> str:
         v = self.verdict
-        text = evaluation_text(self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy())
+        text = evaluation_text(
+            self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy(), self.notes
+        )  # fmt: skip
         return text if self.slices is None else f"{text}\n\n{self.slices!r}"
 
     def _repr_html_(self) -> str:
@@ -271,7 +298,7 @@ class Evaluation(Readings):
         matplotlib.figure.Figure
             The figure; the classes of `safecal.plot` hold the numbers that they draw.
         """
-        from ..plot.dashboard import drawn
+        from ..plot import drawn
 
         return drawn(self, part, ax, name)
 
@@ -304,10 +331,10 @@ class Evaluation(Readings):
         content: dict[str, Any] = {
             "family": self.family,
             "n": self.n,
-            "metrics": {name: documents.number(getattr(self, name)) for name in _METRICS},
+            "metrics": {name: documents.number(getattr(self, name)) for name in METRICS},
             "limits": self.limits.to_dict(),
         }
-        for name in _PARTS:
+        for name in PARTS:
             part = getattr(self, name)
             content[name] = None if part is None else part.to_dict()
         if self.slices is not None:
@@ -331,8 +358,8 @@ class Evaluation(Readings):
         Evaluation
             Equal to the one that was written. The names of clusters are not written.
         """
-        found = documents.read("evaluation", document, _FIELDS, {**_DERIVED, "slices": Slices.from_dict})
-        derived = {name: found.pop(name) for name in _DERIVED if name in found}
+        found = documents.read("evaluation", document, FIELDS, {**DERIVED, "slices": Slices.from_dict})
+        derived = {name: found.pop(name) for name in DERIVED if name in found}
         told = {name: found.pop(name) for name in ("reliability", "test", "cox")}
         tally: Tally = found["tally"]
         with documents.at("tally"):
@@ -344,25 +371,8 @@ class Evaluation(Readings):
             tested=None if tested == tally_test(tally, law) else tested,
         )
         evaluation._found.update(told)  # what was written need not be found again
-        evaluation._check(derived)
+        check(evaluation, derived)
         return evaluation
-
-    def _check(self, derived: Mapping[str, Any]) -> None:
-        """Refuse parts that are not of one evaluation, and numbers that its sums do not give."""
-        v, own = self.verdict, {"family": self.family, "n": self.n}
-        parts = {"ecd": self.interval, **{name: getattr(self, name) for name in ("limits", "temperature", "mistakes")}}
-        documents.every((
-            *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
-            (v.n_impossible == self.summary.n_impossible, "must have the same `n_impossible` in its `verdict`"),
-            (documents.agrees(self.interval.value, self.ecd), "must have the ECD of its sums in its `interval`"),
-            (self.slices is None or self.slices.n == self.n, "must have as many rows in its `slices`"),
-            (self.interval.level == self.limits.level, "must have the `level` of its limits in its `interval`"),
-            *((derived.get(name, mine) == mine, f"must have the `{name}` of its tally") for name, mine in own.items()),
-        ))  # fmt: skip
-        with documents.at("metrics"):
-            for name, value in derived.get("metrics", {}).items():
-                if name not in _METRICS or not documents.agrees(value, getattr(self, name)):
-                    documents.refuse(f"must be what the sums give; `{name}` is not")
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -374,32 +384,3 @@ class Evaluation(Readings):
             A schema of draft 2020-12.
         """
         return schema("evaluation-2")
-
-
-_PARTS: dict[str, Any] = {
-    "verdict": Verdict.from_dict,
-    "test": TestResult.from_dict,
-    "interval": Interval.from_dict,
-    "temperature": Interval.from_dict,
-    "mistakes": documents.optional(Mistakes.from_dict),
-    "local": Local.from_dict,
-    "reliability": documents.optional(Reliability.from_dict),
-    "tally": Tally.from_dict,
-}
-_METRICS = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias")
-_FIELDS: dict[str, Any] = {"limits": Limits.from_dict, "cox": documents.optional(Cox.from_dict), **_PARTS}
-
-
-def _aside(value: Any) -> None:
-    """Pass over what the command line adds beside an evaluation: how it compares with an earlier one."""
-    if not isinstance(value, Mapping) or value.get("kind") != "safecal.baseline":
-        documents.refuse("must be a safecal.baseline document", value)
-
-
-_DERIVED: dict[str, Any] = {
-    "class_shifts": documents.optional(ClassShifts.from_dict),  # found anew, where it is asked for
-    "family": documents.text,
-    "n": documents.count(1),
-    "metrics": documents.mapping_of(documents.numbers),
-    "baseline": _aside,
-}

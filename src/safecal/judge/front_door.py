@@ -5,14 +5,13 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from .._checks.columns import spelled
+from .._checks.columns import same_labels, spelled
 from .._checks.message import fail, show
-from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._sums.tally import Tally
-from .._types import ArrayLike, BinOn, Labels, Rule, Strategy
+from .._types import ArrayLike, BinOn, By, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
 from ..families.classifier import Labelled, classifier
 from ..families.predictions import Predictions
@@ -36,7 +35,7 @@ def evaluate(
     bins: int | Bins | None = 10,
     bin_on: BinOn | None = None,
     strategy: Strategy = "uniform",
-    by: ArrayLike | None = None,
+    by: By | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     features: Any = None,
@@ -196,7 +195,7 @@ def evaluate_predictions(
     bins: int | Bins | Literal["auto"] | None = "auto",
     bin_on: BinOn | None = None,
     strategy: Strategy = "uniform",
-    by: ArrayLike | None = None,
+    by: By | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     features: Any = None,

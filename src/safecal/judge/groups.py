@@ -15,7 +15,7 @@ from .._sums.tally import Tally
 from .._types import BoolArray, Decision, FloatArray, IndexArray
 from ..errors import TruthError
 from ..families.predictions import family_named
-from ..inference.dependence import clustered_bounds
+from ..inference.dependence import firm_and_weak_ends
 from ..inference.key_temperatures import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
 from ..inference.mistakes import clustered_ratios, heaviest_weight, mistakes_by_key, ratio_bounds
 from ..inference.ranges import SHOWN, SUSPECTED, dimensions
@@ -124,7 +124,7 @@ def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
 def _law(groups: Table, tally: Tally) -> Callable[[IndexArray], KeyLaw] | None:
     """Return what tells how the surprise of some groups is distributed; None where that is not known."""
     if tally.group_nodes is not None:
-        most = math.nan if tally.n_certain else tally.most_entropy
+        most = math.nan if tally.n_certain or tally.room is not None else tally.most_entropy
         nodes = tally.group_nodes.of(groups.keys)
         return lambda keys: NodeKeys(nodes.take(keys), groups.sums[keys], most)
     return (lambda keys: StateKeys(groups.sums[keys])) if family_named(tally.family).chi_square else None
@@ -152,12 +152,13 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
         return _Bounds(-unknown, unknown, -unknown, np.zeros(len(groups)), unknown)
     pairs, places = tally.pairs, {key: k for k, key in enumerate(groups.keys)}
     place = np.array([places.get(key, -1) for key in pairs.keys], dtype=np.intp)[pairs.key]
-    kept = place >= 0
-    rows = place[kept], pairs.cluster[kept], pairs.sums[kept], len(groups)
+    cluster, of_pair, kept = pairs.cluster, pairs.sums, place >= 0
+    if not kept.all():
+        place, cluster, of_pair = place[kept], cluster[kept], of_pair[kept]
     impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
-    ends = (*clustered_bounds(*rows, alpha), clustered_bounds(*rows, weaker).low)
+    ends = firm_and_weak_ends(place, of_pair, len(groups), alpha, weaker)
     low, high, at_least = (np.where(impossible, math.inf, x) for x in ends)
-    least, most = clustered_ratios(*rows, alpha)
+    least, most = clustered_ratios(place, cluster, of_pair, len(groups), alpha)
     return _Bounds(low, high, at_least, np.nan_to_num(least, nan=0.0), most)
 
 

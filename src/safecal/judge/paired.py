@@ -5,9 +5,8 @@ from typing import overload
 
 import numpy as np
 
-from .._checks.columns import clusters, fraction, spelled, weights
+from .._checks.columns import clusters, fraction, same_labels, same_outcomes, same_rows_of_both, spelled, weights
 from .._checks.message import fail, same_rows
-from .._checks.rows import same_labels, same_outcomes, same_rows_of_both
 from .._steady import steady
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import FormError, OptionError

@@ -204,14 +204,13 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
     degree = degree_of(low, local.column("at_least") > 0.0, local.column("ecd"), limit)
     beyond = np.flatnonzero(degree)
     beyond = beyond[np.lexsort((-(low / limit)[beyond], -degree[beyond]))]
-    kept: list[Range] = []
-    places = []
+    label, first, last = (local.column(name).tolist() for name in ("label", "low", "high"))
+    kept: list[int] = []
     for k in beyond.tolist():
-        found = local[k]
-        if not any(_meet(found, other) for other in kept):
-            kept.append(found)
-            places.append(_of_range(found, float(limit[k])))
-    return places
+        here = label[k], first[k], last[k]
+        if not any(_meet(here, (label[j], first[j], last[j])) for j in kept):
+            kept.append(k)
+    return [_of_range(found, float(limit[k])) for k, found in zip(kept, local.some(kept), strict=True)]
 
 
 def slice_places(slices: Slices, limits: Limits) -> list[Place]:
@@ -243,11 +242,12 @@ def below_limit(slices: Slices, limits: Limits) -> str:
     return f" But {found}where {in_sentence(worst.condition)}, {numbers}, and T is {worst.temperature.value:.3g}."
 
 
-def _meet(a: Range, b: Range) -> bool:
-    """Tell whether two ranges may have rows in common."""
-    apart = a.on != b.on or (a.label is not None and b.label is not None and a.label != b.label)
-    inside = (b.low <= a.low and a.high <= b.high) or (a.low <= b.low and b.high <= a.high)
-    return not apart and (inside or (a.low < b.high and b.low < a.high))
+def _meet(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
+    """Tell whether two ranges may have rows in common, by their labels, NaN for all of them, and their ends."""
+    (label, low, high), (other, first, last) = a, b
+    inside = (first <= low and high <= last) or (low <= first and last <= high)
+    together = label == other or math.isnan(label) or math.isnan(other)
+    return together and (inside or (low < last and first < high))
 
 
 def _of_range(r: Range, limit: float) -> Place:

@@ -155,7 +155,7 @@ def _within(tally: Tally, times: float, limits: Limits, lucky: float) -> bool:
     law = _law(tally, times, lucky)
     assert law is not None
     if math.isnan(law.beta):  # even odds say nothing, and are safe; predictions all but certain never are
-        return s.mean_entropy >= 0.98 * tally.most_entropy
+        return s.mean_entropy >= 0.98 * tally.vague_entropy
     beta = law.bound(alpha, -1)
     threshold = limits.threshold * float(dimensions(s.sum_varentropy, possible))
     if beta * limits.max_temperature < 1.0 or max(law.ecd(beta), _empirical(s, times, limits, lucky)) > threshold:
@@ -188,7 +188,7 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
     if isinstance(spectrum, Nodes):
         try:
             nodes = replace(spectrum, sums=times * spectrum.sums, surprises=1)
-            return NodesLaw(nodes, excess, mass, tally.weighted, tally.most_entropy)
+            return NodesLaw(nodes, excess, mass, tally.weighted, tally.vague_entropy)
         except UnavailableError:
             return None
     if family_named(tally.family).chi_square:

@@ -20,8 +20,9 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import Axis, ClassShifts, axes_of
 from ..options import Limits
-from .display import Metric, class_rows, cox_rows, inference_rows, metric_rows
+from .display import Metric, class_rows, cox_rows, inference_rows, look_rows, metric_rows
 from .reliability import Reliability, reliability_of
+from .verdict import Verdict
 
 __all__ = ["Readings"]
 
@@ -39,7 +40,13 @@ class Readings(ABC):
     mistakes: Mistakes | None
     drawn: Reliability | None
     tested: TestResult | None
+    verdict: Verdict
     _found: dict[Hashable, Any]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the numbers came to be, where that must be known to read them."""
+        return self.tally.notes
 
     def _once(self, name: Hashable, find: Callable[[], Any]) -> Any:
         """Find something when it is first asked for, and keep it."""
@@ -202,6 +209,7 @@ class Readings(ABC):
 
     def _metrics(self) -> list[Metric]:
         head = inference_rows(self.interval, self.temperature, self.test, self.mistakes)
+        head += look_rows(self.verdict.looks)
         if not self.summary.n_impossible:  # no shift explains an impossible outcome
             head += cox_rows(self.cox) + class_rows(self.class_shifts)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)

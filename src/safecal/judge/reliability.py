@@ -9,8 +9,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import spelled, weights
-from .._checks.rows import same_labels
+from .._checks.columns import same_labels, spelled, weights
 from .._steady import steadied, steady
 from .._sums.bins import Bins
 from .._sums.cells import Points
@@ -295,8 +294,7 @@ def _pass(
         scored, w = predictions.weighted(rows, weight)
         w = np.ones(len(scored)) if w is None else w
         index = split.index(scored, rows)
-        two = predictions.family == "bernoulli"
-        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows) if two else None)
+        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows) if predictions.has_odds else None)
         score += float(np.dot(w, beyond))
         variance += float(np.dot(w * w, spread))
         predicted, observed = scored.predicted, scored.observed

@@ -10,11 +10,13 @@ import numpy as np
 from .. import documents
 from .._checks.classes import certain_reason
 from .._steady import steadied
+from .._sums.looks import Look, decide
 from .._sums.summary import COLUMN
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..errors import TruthError
+from ..families.predictions import family_named
 from ..inference.bounds import clusters_needed
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
@@ -93,6 +95,10 @@ class Verdict:
         ``reason``, ``diagnosis``, ``worst`` and ``worst_share``: found when one of them is first asked for.
     too_small : TooSmall
         Groups that are too small to judge: how many, and their names.
+    look : Look or None
+        How the rows were looked at, where this is the verdict of one look among ``looks``.
+    looks : tuple of Verdict
+        What each look says by itself, where the rows were looked at in several ways; the first of them gave ``ecd``.
 
     Examples
     --------
@@ -123,6 +129,8 @@ class Verdict:
     bias: float
     words: Late[Words]
     too_small: TooSmall = field(default_factory=TooSmall)
+    look: Look | None = None
+    looks: tuple["Verdict", ...] = ()
 
     @property
     def reason(self) -> str:
@@ -191,16 +199,25 @@ class Verdict:
         content["mistakes"] = None if self.mistakes is None else self.mistakes.to_dict()
         content["diagnosis"] = None if self.diagnosis is None else self.diagnosis.to_dict()
         content |= {"where": [place.to_dict() for place in self.where], "too_small": self.too_small.to_dict()}
+        if self.look is not None:
+            content["look"] = self.look.to_dict()
+        if self.looks:
+            content["looks"] = [one.to_dict() for one in self.looks]
         return documents.document("verdict", content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        fields = documents.read("verdict", document, _FIELDS)
+        later = {"look": Look.from_dict, "looks": lambda value: tuple(documents.list_of(cls.from_dict)(value))}
+        fields = documents.read("verdict", document, _FIELDS, later)
         words = Words(*(fields.pop(name) for name in Words._fields))
         found = cls(**fields, words=Late.known(words))
         shown, safe = bool(found.shown), found.decision == SAFE
+        looks = [one.look for one in found.looks if one.look is not None]
         documents.every((
+            (len(looks) == len(found.looks), "must have a `look` in each of its `looks`"),
+            (not looks or found.decision == decide(looks, [one.decision for one in found.looks if one.look])[0],
+             "must have the `decision` of its `looks`"),
             (not shown or found.decision == UNSAFE, "must have the `decision` UNSAFE where a place is over-confident"),
             (found.on_average != UNSAFE or found.decision == UNSAFE, "must not be better than it is `on_average`"),
             (not safe or found.on_average == SAFE, "must not be SAFE where it is not so `on_average`"),
@@ -273,7 +290,7 @@ def judge(
     decision: Decision = on_average
     if on_average != UNSAFE and places:
         decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
-    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.most_entropy
+    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.vague_entropy
     # Logits so large that no temperature lets them fail: that they did not is no evidence.
     sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
     alone = summary.n - summary.n_impossible < 2 and not says_nothing
@@ -293,7 +310,10 @@ def judge(
         if decision != SAFE or side == "under-confident":
             diagnosis = diagnose(tally, temperature, places, worst_share, others)
         cause = "" if diagnosis is None else diagnosis.cause
-        reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE)
+        mends = family_named(tally.family).words.mends
+        reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE and not mends)
+        if mends and diagnosis is not None and (on_average == UNSAFE or not places):
+            reason += f" {diagnosis.evidence[:1].upper()}{diagnosis.evidence[1:]}"
         if decision == UNDETERMINED and on_average == SAFE and alone and not places:
             reason = "one row proves nothing."
         if hopeless:
@@ -333,7 +353,7 @@ def judge(
         decision=decision, on_average=on_average, where=places, ecd=ecd, temperature=temperature, mistakes=mistakes,
         limits=limits, dimensions=average.dimensions, rows_needed=needed, clusters_needed=more_clusters,
         uninformative=says_nothing, direction=side, n_impossible=summary.n_impossible, bias=summary.bias,
-        words=Late(words), too_small=too_small,
+        words=Late(words), too_small=too_small, look=tally.look,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from .. import documents
 from .._checks.maps import refused
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
-from .base import Rows, class_count
+from .base import Rows
 from .plain import F, Fitted, PlainMap, checked_classes, class_shifts, moved, said, scaled
 from .solving import Softmax, logistic, softmax
 from .steps import Columns, Line
@@ -200,7 +200,7 @@ class Vector(_OfClasses[Fitted[Columns]]):
 
     def _accepts(self, rows: Rows) -> None:
         super()._accepts(rows)
-        if class_count(rows.predictions) == 2:
+        if rows.predictions.classes == 2:
             refused("Vector is for three classes or more, and these are two", "use `Beta`, which is the same for two.")
 
     def _fitted(self, rows: Rows, own: Rows) -> Fitted[Columns]:

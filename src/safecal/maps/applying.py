@@ -10,7 +10,7 @@ from .._checks.arrays import as_array
 from .._checks.maps import class_prediction, fitted_codes, other_classes, other_kind, spread_form, unfitted
 from .._checks.message import fail, show
 from .._steady import steadied
-from .._types import ArrayLike, FloatArray, IndexArray
+from .._types import ArrayLike, By, FloatArray, IndexArray, Spread
 from ..errors import OptionError, UnavailableError
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
@@ -50,7 +50,7 @@ class Applied(ABC):
         y_prob: ArrayLike | None = None,
         *,
         logits: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
     ) -> FloatArray:
         """Return recalibrated probabilities.
 
@@ -75,7 +75,7 @@ class Applied(ABC):
         y_prob: ArrayLike | None = None,
         *,
         logits: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
     ) -> FloatArray:
         """Return recalibrated log-odds, or a column of logits for each class: they never saturate.
 
@@ -103,12 +103,12 @@ class Applied(ABC):
     def apply_states(
         self,
         *,
-        std: ArrayLike | None = None,
-        var: ArrayLike | None = None,
+        std: Spread | None = None,
+        var: Spread | None = None,
         cov: ArrayLike | None = None,
         chol: ArrayLike | None = None,
         precision: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
     ) -> FloatArray:
         """Return the uncertainty that states should have had, in the form that was given.
 
@@ -130,7 +130,7 @@ class Applied(ABC):
         spread, name = spread_form(forms, rows)
         return scaled_spread(spread, name, self._by_row(by, rows or 0, name)[1])
 
-    def apply_mean(self, mean: ArrayLike, *, by: ArrayLike | Mapping[str, ArrayLike] | None = None) -> FloatArray:
+    def apply_mean(self, mean: ArrayLike, *, by: By | None = None) -> FloatArray:
         """Return the means of states, corrected for a bias; only `Axes` finds one.
 
         Parameters
@@ -150,9 +150,7 @@ class Applied(ABC):
         bias = self._by_row(by, len(given), "mean")[0]
         return given + (bias.reshape(-1) if given.ndim == 1 else bias)
 
-    def apply_predictions(
-        self, predictions: Predictions, *, by: ArrayLike | Mapping[str, ArrayLike] | None = None
-    ) -> Predictions:
+    def apply_predictions(self, predictions: Predictions, *, by: By | None = None) -> Predictions:
         """Return predictions as they would have been, with the outcomes of the given ones.
 
         Parameters
@@ -179,19 +177,16 @@ class Applied(ABC):
             values = np.clip(values, predictions.clip, 1.0 - predictions.clip)
             values = values / values.sum(axis=1, keepdims=True) if values.ndim == 2 else values
         z = self.apply_logits(**{form: values}, by=by)
-        if isinstance(predictions, Bernoulli):
-            return Bernoulli(predictions.happened, z, True, None)
-        infinite = bool(np.isneginf(z).any())
-        return Categorical(predictions.happened, z, True, infinite, None, names=predictions.names)
+        return predictions.with_logits(z)
 
     def _must_be(self, wanted: str) -> None:
         family = getattr(self, "family_", None)
         if family is None:
             unfitted()
-        if (family == "gaussian") != (wanted == "states") or family == "density":
+        if family_named(family).mapped != wanted:
             other_kind(family, wanted, family_named(family).words.tempered)
 
-    def _mapped(self, z: FloatArray, by: Any, reference: str) -> FloatArray:
+    def _mapped(self, z: FloatArray, by: By | None, reference: str) -> FloatArray:
         """Return recalibrated log-odds, or logits of three classes and more."""
         keys, codes = self._groups_of(by, len(z), reference)
         every = [self._steps(key) for key in keys]
@@ -207,7 +202,7 @@ class Applied(ABC):
             found[rows] = _in_turn(steps, z[rows])
         return found
 
-    def _by_row(self, by: Any, n: int, reference: str) -> tuple[FloatArray, FloatArray]:
+    def _by_row(self, by: By | None, n: int, reference: str) -> tuple[FloatArray, FloatArray]:
         """Return biases and factors of states: for all rows, or one line for each."""
         keys, codes = self._groups_of(by, n, reference)
         found = [self._axes(key) for key in keys]
@@ -216,7 +211,7 @@ class Applied(ABC):
         bias, factor = (np.stack([np.atleast_1d(one[j]) for one in found])[codes] for j in range(2))
         return bias, factor
 
-    def _groups_of(self, by: Any, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray | None]:
+    def _groups_of(self, by: By | None, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray | None]:
         found = fitted_codes(by, n, reference, self._keys())
         return ((None,), None) if found is None else found
 
@@ -282,7 +277,7 @@ class Applied(ABC):
     def _class_number(self) -> int:
         if self.classes_ is not None:
             return self.classes_
-        if self.family_ == "bernoulli":
+        if family_named(self.family_).has_odds:
             return 2
         raise UnavailableError("an early document does not say how many classes there are.\n\nHint: fit it again.")
 

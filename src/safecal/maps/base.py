@@ -5,18 +5,15 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 from .. import documents
-from .._checks.columns import clusters, group_codes, weights
-from .._checks.rows import same_labels
+from .._checks.columns import clusters, group_codes, same_labels, weights
 from .._steady import steadied
-from .._types import AnyArray, ArrayLike, IndexArray, Labels
-from ..families.bernoulli import Bernoulli
-from ..families.categorical import Categorical
+from .._types import AnyArray, ArrayLike, By, IndexArray, Labels, Spread
 from ..families.classifier import classifier
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .applying import Applied
 
-__all__ = ["OPTIONS", "Grouping", "Map", "Rows", "class_count"]
+__all__ = ["OPTIONS", "Grouping", "Map", "Rows"]
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
     "level": documents.LEVEL,
@@ -24,6 +21,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "sharpen": documents.flag,
     "shared": documents.flag,
     "folds": documents.count(2),
+    "bias": documents.flag,
 }
 
 
@@ -54,13 +52,6 @@ class Grouping(NamedTuple):
     def take(self, index: IndexArray) -> "Grouping":
         """Return the groups of some rows."""
         return Grouping(self.keys, self.codes[index])
-
-
-def class_count(predictions: Predictions) -> int | None:
-    """Return how many classes there are; None for states and densities."""
-    if isinstance(predictions, Bernoulli):
-        return 2
-    return predictions.classes if isinstance(predictions, Categorical) else None
 
 
 @steadied
@@ -108,7 +99,7 @@ class Map(Applied):
         pos_label: Any = None,
         labels: Labels | None = None,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit to the outcomes of a classifier, on rows it was not trained on.
@@ -151,13 +142,13 @@ class Map(Applied):
         x_true: ArrayLike,
         mean: ArrayLike,
         *,
-        std: ArrayLike | None = None,
-        var: ArrayLike | None = None,
+        std: Spread | None = None,
+        var: Spread | None = None,
         cov: ArrayLike | None = None,
         chol: ArrayLike | None = None,
         precision: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit to the true states of Gaussian state estimates.
@@ -188,7 +179,7 @@ class Map(Applied):
         predictions: Predictions,
         *,
         sample_weight: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
         """Fit to predictions that were checked already.
@@ -216,7 +207,7 @@ class Map(Applied):
         codes = None if cluster is None else clusters(cluster, n, reference)[0]
         grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
         self._fit_rows(Rows(predictions, weight, codes), grouping)
-        self.family_, self.classes_, self.n_ = predictions.family, class_count(predictions), n
+        self.family_, self.classes_, self.n_ = predictions.family, predictions.classes, n
         return self
 
     # As others know it

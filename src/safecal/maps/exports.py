@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from .._checks.message import fail, show
-from ..errors import MissingExtraError, OptionError, ShapeError
+from .._optional import require
+from ..errors import OptionError, ShapeError
 from .steps import Columns, Curve, Line, Stairs, Step
 
 __all__ = ["python_text", "sql_text", "torch_module"]
@@ -254,10 +255,9 @@ def _sql_many(steps: Sequence[Step], columns: Sequence[str]) -> list[str]:
 
 def torch_module(steps: Sequence[Step], classes: int) -> Any:
     """Return a Module that makes recalibrated logits of logits."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("`to_torch` needs torch.\n\nHint: pip install torch") from error
+    require("torch", "`to_torch` needs torch", "torch")
+    import torch
+
     made = [_torch_step(torch, step, classes) for step in _changing(steps)]
 
     class Recalibration(torch.nn.Module):  # type: ignore[misc]  # it is Any where torch is not installed

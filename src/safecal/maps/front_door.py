@@ -10,18 +10,17 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, group_codes, weights, whole_number
+from .._checks.columns import choice, clusters, group_codes, same_labels, weights, whole_number
 from .._checks.maps import between, refused, yes_or_no
-from .._checks.rows import same_labels
 from .._steady import steady
-from .._types import ArrayLike, FloatArray, IndexArray, Labels
+from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions
-from .base import Grouping, Map, Rows, class_count
+from .base import Grouping, Map, Rows
 from .plain import Identity
 from .result import Candidate, Recalibration
 from .safe import PLAIN, Safe, cross_fitted, folds_of
@@ -59,7 +58,7 @@ def recalibrate(
     safe: bool = True,
     alpha: float = 0.05,
     folds: int = 5,
-    by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    by: By | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     **limits: Unpack[LimitOptions],
@@ -176,7 +175,7 @@ def _made_safe(
     grouping: Grouping | None,
     alpha: float,
     folds: int,
-    by: Any,
+    by: By | None,
     **limits: Unpack[LimitOptions],
 ) -> tuple[Map, Evaluation]:
     """Return the map with its safe temperature, and what both make of rows that the map was not fitted to."""
@@ -197,16 +196,16 @@ def _left(before: Evaluation, table: list[Candidate], why: str, rows: Rows) -> R
 
 def _candidates(predictions: Predictions) -> list[str]:
     """Return the maps for some predictions, the simplest first."""
-    classes = class_count(predictions)
+    classes = predictions.classes
     if classes is None:
-        return ["identity", "temperature", "axes"] if predictions.family == "gaussian" else ["identity", "temperature"]
+        return ["identity", "temperature", *(["axes"] if predictions.mapped == "states" else [])]
     more = ["beta", "isotonic"] if classes == 2 else ["vector"]
     return ["identity", "temperature", "affine", *more]
 
 
 def _too_few(rows: Rows) -> str:
     """Say so where there are too few rows a class for maps with a number for each of more than two."""
-    classes = class_count(rows.predictions) or 2
+    classes = rows.predictions.classes or 2
     if classes == 2 or rows.n >= _EACH * classes:
         return ""
     return f"{rows.n / classes:.2g} rows a class are too few; {_EACH} are needed"
@@ -217,7 +216,7 @@ def _tried(name: str, rows: Rows, grouping: Grouping | None, fold: IndexArray) -
     one = PLAIN[name]()
     try:
         one._fit_rows(rows, grouping)
-        one.family_, one.classes_, one.n_ = rows.predictions.family, class_count(rows.predictions), rows.n
+        one.family_, one.classes_, one.n_ = rows.predictions.family, rows.predictions.classes, rows.n
         if isinstance(one, Identity):
             return _Trial(name, one, rows.predictions)
         return _Trial(name, one, cross_fitted(one, rows, grouping, fold))
@@ -226,7 +225,7 @@ def _tried(name: str, rows: Rows, grouping: Grouping | None, fold: IndexArray) -
 
 
 def _chosen(
-    trials: Sequence[_Trial], rows: Rows, by: Any, **limits: Unpack[LimitOptions]
+    trials: Sequence[_Trial], rows: Rows, by: By | None, **limits: Unpack[LimitOptions]
 ) -> tuple[_Trial, list[Candidate], dict[str, Evaluation]]:
     """Return the simplest trial within one standard error of the best, the table of all, and their evaluations."""
     surprisals = {t.name: _surprisal(t.held_out) for t in trials if t.held_out is not None}

@@ -16,7 +16,8 @@ from .._checks.maps import refused, unfitted
 from .._steady import steadied
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .base import OPTIONS, Grouping, Map, Rows, class_count
+from ..families.predictions import family_named
+from .base import OPTIONS, Grouping, Map, Rows
 from .steps import Nothing, Step, happened, values_of
 
 __all__ = [
@@ -104,7 +105,7 @@ class PlainMap(Map, Generic[F]):
 
     def _accepts(self, rows: Rows) -> None:
         """Refuse a family that the map is not for."""
-        if class_count(rows.predictions) is None:
+        if rows.predictions.classes is None:
             family = rows.predictions.family
             hint = "use `Temperature`, or `Axes` for Gaussian states."
             refused(f"{type(self).__name__} is for classes, and these are {family} predictions", hint)
@@ -180,8 +181,10 @@ class PlainMap(Map, Generic[F]):
         wanted = (2, 3) if self.classes_ is None else (self.classes_,)
         keys = [None] if self.groups_ is None else list(self.groups_)
         fitting = all(step.fits(k) for key in keys for step in self._steps(key) for k in wanted)
-        of_classes = {"bernoulli": self.classes_ in (None, 2), "categorical": True}
-        return fitting and of_classes.get(self.family_, self.classes_ is None)
+        family = family_named(self.family_)
+        if family.mapped != "classes":
+            return fitting and self.classes_ is None
+        return fitting and (not family.has_odds or self.classes_ in (None, 2))
 
 
 def _lent(rows: Rows) -> tuple[Any, FloatArray]:

@@ -2,13 +2,12 @@
 
 import math
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, final
 
 from .._steady import steadied
 from .._sums.table_views import frame_of
-from .._types import ArrayLike, FloatArray
+from .._types import ArrayLike, By, FloatArray
 from ..judge.display import number
 from ..judge.evaluation import Evaluation
 from .base import Map
@@ -106,7 +105,7 @@ class Recalibration:
         y_prob: ArrayLike | None = None,
         *,
         logits: ArrayLike | None = None,
-        by: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        by: By | None = None,
     ) -> FloatArray:
         """Return recalibrated probabilities, as the map's own `apply` does.
 

@@ -13,13 +13,11 @@ from .._checks.columns import whole_number
 from .._checks.maps import between, plain_map, refused, unfitted, yes_or_no
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
-from ..families.bernoulli import Bernoulli
-from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, family_named
 from ..inference.results import Interval
 from .affine import Affine, Vector
-from .base import OPTIONS, Grouping, Map, Rows, class_count
+from .base import OPTIONS, Grouping, Map, Rows
 from .plain import Identity
 from .states import Axes
 from .steps import Step, moved_states, two_columns, values_of
@@ -132,7 +130,7 @@ class Safe(Map):
         safe._fit_rows(held_out, grouping)
         p = held_out.predictions
         for one in (whole, safe, self):
-            one.family_, one.classes_, one.n_ = p.family, class_count(p), p.n
+            one.family_, one.classes_, one.n_ = p.family, p.classes, p.n
         self.map_, self.safe_ = whole, safe
 
     def _keys(self) -> tuple[Hashable, ...] | None:
@@ -170,10 +168,10 @@ class Safe(Map):
         """What the map does, in a sentence or two."""
         if isinstance(self.map_, Identity):
             return f"{self.safe_.sentence_.removesuffix('.')}, so that over-confidence is ruled out."
-        after = "Then" if self.family_ == "gaussian" else "Then logits"
-        what = "covariances are multiplied by" if self.family_ == "gaussian" else "are multiplied by"
-        number = self.temperature_ if self.family_ == "gaussian" else self.beta_
-        return f"{self.map_.sentence_} {after} {what} {number:.3g}, so that over-confidence is ruled out."
+        family = family_named(self.family_)
+        number = self.temperature_ if family.mapped == "states" else self.beta_
+        what = f"{family.words.scaled} are multiplied by {number:.3g}"
+        return f"{self.map_.sentence_} Then {what}, so that over-confidence is ruled out."
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document of the options and of what was fitted."""
@@ -217,9 +215,9 @@ def cross_fitted(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexAr
     numbers = [k for k in range(int(fold.max()) + 1) if (fold == k).any()]
     if len(numbers) < 2:
         refused("rows of one fold alone cannot be predicted by others", "there must be at least two rows or clusters.")
-    if isinstance(p, Gaussian):
+    if p.mapped == "states":
         return _states(map_, rows, grouping, fold, numbers)
-    if not isinstance(p, Bernoulli | Categorical):
+    if p.mapped != "classes":
         raise UnavailableError(f"{p.family} predictions cannot be fitted in part.\n\nHint: use `SafeTemperature`.")
     z = values_of(p)
     found = np.empty_like(z)
@@ -227,10 +225,7 @@ def cross_fitted(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexAr
         inside = np.flatnonzero(fold == k)
         one = _fitted_without(map_, rows, grouping, fold, k)
         found[inside] = _each_group(one, z[inside], None if grouping is None else grouping.codes[inside], grouping)
-    if isinstance(p, Bernoulli):
-        return Bernoulli(p.happened, found, True, None)
-    logits = two_columns(found) if found.ndim == 1 else found
-    return Categorical(p.happened, logits, True, bool(np.isneginf(logits).any()), None, names=p.names)
+    return p.with_logits(two_columns(found) if found.ndim == 1 and not p.has_odds else found)
 
 
 def _states(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, numbers: list[int]) -> Predictions:
@@ -251,7 +246,7 @@ def _fitted_without(map_: Map, rows: Rows, grouping: Grouping | None, fold: Inde
     one = map_._again()
     some = rows.take(outside)
     one._fit_rows(some, None if grouping is None else grouping.take(outside))
-    one.family_, one.classes_, one.n_ = rows.predictions.family, class_count(rows.predictions), len(outside)
+    one.family_, one.classes_, one.n_ = rows.predictions.family, rows.predictions.classes, len(outside)
     return one
 
 

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.maps import refused
+from .._checks.maps import refused, yes_or_no
 from .._types import FloatArray
 from ..families.gaussian import Gaussian
+from ..families.predictions import family_named
 from .base import Rows
 from .plain import PlainMap
 from .steps import Nothing
@@ -75,6 +76,11 @@ class Axes(PlainMap[FittedAxes]):
     With S the diagonal matrix of the factors, a covariance C becomes ``S C S``. It mends an estimator that is
     over-confident in its velocities alone, or off to one side.
 
+    Parameters
+    ----------
+    bias : bool, default True
+        Whether means are moved, too. Without, factors make up for a bias as well.
+
     Attributes
     ----------
     bias_ : ndarray of shape (d,)
@@ -108,6 +114,11 @@ class Axes(PlainMap[FittedAxes]):
     """
 
     _kind: ClassVar[str] = "axes"
+    _options: ClassVar[tuple[str, ...]] = ("bias",)
+    _fields: ClassVar[Mapping[str, Any]] = {"bias": True}
+
+    def __init__(self, bias: bool = True) -> None:
+        self.bias = yes_or_no(bias, "bias")
 
     def _accepts(self, rows: Rows) -> None:
         if not isinstance(rows.predictions, Gaussian):
@@ -120,7 +131,8 @@ class Axes(PlainMap[FittedAxes]):
         w = np.ones(p.n) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
         if w.sum() ** 2 / np.square(w).sum() < FEWEST * (1.0 - 1e-9):
             refused(f"Axes needs at least {FEWEST} rows; got {p.n}", None)
-        bias, factor = _likeliest(*_sums(p, w))
+        A, B, D = _sums(p, w)
+        bias, factor = _likeliest(A, B if self.bias else 0.0 * B, D)
         return FittedAxes(tuple(bias.tolist()), tuple(factor.tolist()), own.n)
 
     @classmethod
@@ -132,7 +144,7 @@ class Axes(PlainMap[FittedAxes]):
         return np.array(fit.bias), np.array(fit.factor)
 
     def _is_of_its_family(self) -> bool:
-        return self.family_ == "gaussian" and self.classes_ is None
+        return family_named(self.family_).mapped == "states" and self.classes_ is None
 
     @property
     def bias_(self) -> FloatArray:

@@ -9,7 +9,7 @@ again in other languages. States have a bias and a factor instead, for all axes 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self, final
 
@@ -137,7 +137,7 @@ def moved_states(p: Gaussian, bias: FloatArray, factor: FloatArray) -> Gaussian:
         wide = np.broadcast_to(wide, shape)
     elif wide.ndim == 2:
         wide = np.broadcast_to(wide, (p.n, *wide.shape))
-    return Gaussian(p.x_true, mean, p.form, scaled_spread(wide, p.form, factor), None, p.angles, p.method)
+    return replace(p, mean=mean, spread=scaled_spread(wide, p.form, factor), shared=None, row_labels=None)
 
 
 Numbers = tuple[float, ...]

@@ -12,6 +12,7 @@ from .. import documents
 from .._checks.maps import between, groups_refused, inverse_temperature, refused, yes_or_no
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
+from ..families.predictions import family_named
 from ..inference.bounds import Bounds, inverse
 from ..inference.law import normal_score
 from ..inference.results import Interval
@@ -108,9 +109,12 @@ class _Tempering(PlainMap[FittedTemperature]):
     @property
     def sentence_(self) -> str:
         """What the map does, in a sentence."""
-        if self.family_ in ("bernoulli", "categorical"):
+        family = family_named(self.family_)
+        if family.mapped == "classes":
             return f"{'Log-odds' if self.classes_ == 2 else 'Logits'} are {scaled(self.beta_)}."
-        return f"Covariances are multiplied by {self.temperature_:.2g}."
+        if family.mapped == "states":
+            return f"Covariances are multiplied by {self.temperature_:.2g}."
+        return f"Densities are raised to the power {self.beta_:.2g}."
 
     def _numbers(self) -> str:
         return f"T = {self.temperature_:.4g}"

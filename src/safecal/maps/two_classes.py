@@ -9,7 +9,7 @@ from .. import documents
 from .._checks.maps import refused
 from .._types import FloatArray
 from .affine import informative, possible
-from .base import Rows, class_count
+from .base import Rows
 from .plain import Fitted, PlainMap, checked_classes, said
 from .solving import logistic
 from .steps import Curve, Stairs
@@ -108,7 +108,7 @@ class Beta(PlainMap[Fitted[Curve]]):
 
 def two_classes_only(rows: Rows, name: str) -> None:
     """Refuse more than two classes."""
-    classes = class_count(rows.predictions)
+    classes = rows.predictions.classes
     if classes != 2:
         refused(f"{name} is for two classes, and these are {classes}", "use `Affine` or `Vector`.")
 

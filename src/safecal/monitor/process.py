@@ -21,8 +21,6 @@ from .. import documents
 from .._sums.scored import Scored
 from .._types import AlarmDirection, BoolArray, FloatArray
 from ..errors import MergeError, UnavailableError
-from ..families.bernoulli import Bernoulli
-from ..families.categorical import Categorical
 from ..families.predictions import Predictions
 
 __all__ = [
@@ -33,11 +31,9 @@ __all__ = [
     "UNDER",
     "Block",
     "Process",
-    "as_odds",
     "blocks",
     "mixed",
     "shares",
-    "shiftable",
 ]
 
 # Logits that are 1.19 to 16 times too large, or too small.
@@ -64,22 +60,9 @@ class Block(NamedTuple):
     impossible: BoolArray
 
 
-def shiftable(family: str | None) -> bool:
-    """Tell whether predictions of a family have log-odds that can be shifted."""
-    return family == "bernoulli"
-
-
-def as_odds(predictions: Predictions) -> Predictions:
-    """Return predictions of two columns as those of the second class, which have log-odds; others as they are."""
-    if not isinstance(predictions, Categorical) or predictions.classes != 2:
-        return predictions
-    gaps = predictions.log_gaps(slice(0, predictions.n))
-    return Bernoulli(predictions.happened == 1, gaps[:, 0] - gaps[:, 1], True, None, predictions.row_labels)
-
-
 def blocks(predictions: Predictions, *, shifts: bool = True) -> Iterator[Block]:
     """Yield the rows a block at a time, in their order; ``shifts``: where they have log-odds, shift them."""
-    shifts = shifts and shiftable(predictions.family)
+    shifts = shifts and predictions.has_odds
     for start in range(0, predictions.n, _ROWS):
         rows = slice(start, min(start + _ROWS, predictions.n))
         yield _block(predictions, rows, shifts)

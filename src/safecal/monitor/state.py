@@ -15,12 +15,12 @@ from .._sums.table_views import frame_of
 from .._sums.tally import Tally
 from .._types import AlarmDirection, Detect, Form, Side
 from ..errors import OptionError, RangeError
+from ..families.predictions import family_named
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
 from ..options import Limits
-from .detector import FORMS
-from .process import shares, shiftable
-from .stream import DETECT, Stream, Thresholds
+from .evidence import DETECT, FORMS, Stream, Thresholds
+from .process import shares
 from .windows import Windows
 
 __all__ = ["MonitorState"]
@@ -81,15 +81,15 @@ class MonitorState(ABC):
         if self.grouped:
             place = 1 if key is None else list(groups).index(key) + 1
             share *= 0.5 if key is None else 0.5 / (place * (place + 1))
-        parts = shares(shifts=self._shifts(family or "bernoulli"))
+        parts = shares(shifts=self._shifts(family))
         logs = {direction: math.log(1.0 / (self.alpha * share * part)) for direction, part in parts.items()}
         detectors = len(DETECT[self.detect])
         log_run_length = math.log(self.run_length * detectors / share)
         return Thresholds(logs, log_run_length, self.form, self.detect, self.limits)
 
-    def _shifts(self, family: str) -> bool:
+    def _shifts(self, family: str | None) -> bool:
         """Tell whether shifts are looked at: where there are log-odds, and they were from the first row on."""
-        return shiftable(family) and bool(self._total.process.up)
+        return (family is None or family_named(family).has_odds) and bool(self._total.process.up)
 
     @property
     def risk(self) -> float:
@@ -123,7 +123,7 @@ class MonitorState(ABC):
     @property
     def directions(self) -> tuple[AlarmDirection, ...]:
         """The directions in which the evidence since the start looks."""
-        return tuple(shares(shifts=self._shifts(self._family or "bernoulli")))
+        return tuple(shares(shifts=self._shifts(self._family)))
 
     def stream(self, group: Hashable = None) -> Stream:
         """Return sums and evidence of a group, or of all rows.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from ..errors import MissingExtraError
+from .._optional import require
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate
 from .layout import rule, signed
@@ -67,18 +67,15 @@ def three_models(seed: int = 0) -> tuple[Modelled, ...]:
     >>> [one.evaluation.verdict.decision for one in three_models()]
     ['UNSAFE', 'SAFE', 'SAFE']
     """
-    try:
-        from sklearn.datasets import load_digits
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.model_selection import StratifiedKFold, cross_val_predict
-        from sklearn.naive_bayes import MultinomialNB
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import MinMaxScaler
-    except ImportError as error:
-        raise MissingExtraError(
-            'this example needs scikit-learn, which is not installed.\n\nHint: pip install "scikit-learn>=1.6"'
-        ) from error
+    require("sklearn", "this example needs scikit-learn", "sklearn")
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler
+
     pixels, digit = load_digits(return_X_y=True)
     y = (digit >= 5).astype(int)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)

@@ -14,8 +14,7 @@ from typing import Any, Literal, Unpack, final
 from .._checks.columns import spelled
 from .._checks.message import fail, show
 from .._types import FloatArray
-from ..compat.huggingface import ClassifierRun, run_classifier
-from ..compat.huggingface.classifier import RunOptions
+from ..compat.huggingface import ClassifierRun, RunOptions, run_classifier
 from ..errors import FileError, OptionError
 from ..files import write_atomically
 from ..judge.evaluation import Evaluation

@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
+from .._optional import require
 from .._types import FloatArray
-from ..errors import MissingExtraError
 
 __all__ = ["FILTERS", "SETTINGS", "Run", "Setting", "filtered", "simulated"]
 
@@ -78,18 +78,21 @@ class Run:
 
 
 def _stonesoup() -> None:
-    try:
-        import stonesoup  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            'the filters are those of Stone Soup, which is not installed.\n\nHint: pip install "safecal[stonesoup]"'
-        ) from error
+    require("stonesoup", "the filters are those of Stone Soup", "stonesoup")
 
 
 def _transition(setting: Setting) -> Any:
-    from stonesoup.models.transition.linear import CombinedLinearGaussianTransitionModel, ConstantVelocity
+    from stonesoup.models.transition.linear import (
+        CombinedLinearGaussianTransitionModel,
+        ConstantVelocity,
+        LinearGaussianTimeInvariantTransitionModel,
+    )
 
-    return CombinedLinearGaussianTransitionModel([ConstantVelocity(setting.q)] * 2)
+    model = CombinedLinearGaussianTransitionModel([ConstantVelocity(setting.q)] * 2)
+    second = timedelta(seconds=1)  # each step: so its matrices are made once
+    return LinearGaussianTimeInvariantTransitionModel(
+        transition_matrix=model.matrix(time_interval=second), covariance_matrix=model.covar(time_interval=second)
+    )
 
 
 def simulated(setting: Setting, rng: np.random.Generator) -> Run:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 from .._checks.columns import spelled
 from .._checks.message import fail, show
+from .._optional import require
 from .._types import AnyArray, ArrayLike, Labels
-from ..errors import MissingExtraError, OptionError
+from ..errors import OptionError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
-from ..html import numbers
+from ..html.markup import percent as with_space
 from ..html.markup import shortened
 from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes
 from ..judge.evaluation import Evaluation
@@ -49,13 +50,7 @@ _LINE = 1.45  # height of a line of a legend, in sizes of its letters
 
 def pyplot() -> Any:
     """Return matplotlib's pyplot, or say what to install."""
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError(
-            'plots need matplotlib, which is not installed.\n\nHint: pip install "safecal[plot]"'
-        ) from error
-    return plt
+    return require("matplotlib.pyplot", "plots need matplotlib", "plot")
 
 
 def axes_on(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -155,7 +150,7 @@ def direction_label(name: str, below: str = "under-confident", above: str = "ove
 
 def percent(share: float) -> str:
     """Return a share in percent, as pages write it, with a plain space."""
-    return numbers.percent(share, " ")
+    return with_space(share, " ")
 
 
 def checked(evaluation: Any, name: str = "evaluation") -> Evaluation:

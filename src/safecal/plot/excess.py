@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from .._types import FloatArray
-from ..html.excess import ExcessShares
+from ..html.diagrams import ExcessShares
 from ..judge.evaluation import Evaluation
 from .display import OVER, UNDER, Display, Look, direction_label, ink, legend_above, message, percent
 

@@ -12,8 +12,8 @@ from .._checks.message import fail
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import OptionError, UnavailableError
-from ..html.numbers import short
-from ..html.reliability import OVER_SIDE, ReliabilityPoints, has_reliability
+from ..html.diagrams import OVER_SIDE, ReliabilityPoints, has_reliability
+from ..html.markup import short
 from ..judge.evaluation import Evaluation
 from .display import OVER, UNDER, Display, Look, ink, legend_above, percent
 

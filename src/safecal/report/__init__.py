@@ -1,15 +1,37 @@
-"""A report: one HTML file that says whether a model is over-confident, and shows it."""
+"""A report: one HTML file that says whether a model is over-confident, and why; and one that compares two models."""
 
+import math
 import os
+from collections.abc import Sequence
 from datetime import datetime
 
 from .._checks.message import fail, show
 from ..errors import InputError
 from ..files import write_atomically
-from ..html.numbers import in_utc
+from ..html.frame import file_of, pairs_table, region, section
+from ..html.markup import (
+    Markup,
+    Scale,
+    element,
+    ends,
+    in_utc,
+    label,
+    line,
+    p_value,
+    percent,
+    picture,
+    rows,
+    shape,
+    shown,
+    sized,
+    tick_text,
+    together,
+)
+from ..inference.results import Interval
+from ..judge.comparison import Comparison, Difference, SideBySide
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
-from .page import Context, page
+from .page import Context, header_of, page, versions
 
 __all__ = ["report_html", "write_report"]
 
@@ -133,3 +155,192 @@ def write_report(
         created=created,
     )  # fmt: skip
     write_atomically(path, text)
+
+
+_WIDTH, _STEP, _TOP = 440.0, 30.0, 10.0
+_REACH = 1.8  # how far an axis goes beyond the values, at most, in units of their range
+
+Named = tuple[str, Interval]
+
+
+def comparison_html(
+    comparison: Comparison,
+    *,
+    sides: SideBySide | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    command: str | None = None,
+    created: datetime | None = None,
+) -> str:
+    """Return a comparison as one HTML file; ``sides`` are the evaluations of both models, beside each other."""
+    context = Context(title or "Which model is less over-confident?", source, command, in_utc(created))
+    facts = [rows(comparison.n)] + ([f"{comparison.clusters} clusters"] if comparison.clusters else [])
+    body = [
+        _verdict(comparison),
+        _differences(comparison),
+        None if sides is None else _sides(sides),
+        _made(comparison, context),
+    ]
+    return file_of(
+        context.title, "compared", header_of(facts, context), body, made=context.created, holds="results only",
+        skip="Skip to the comparison",
+    )  # fmt: skip
+
+
+def write_comparison(
+    comparison: Comparison,
+    path: str | os.PathLike[str],
+    *,
+    sides: SideBySide | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    command: str | None = None,
+    created: datetime | None = None,
+) -> None:
+    """Write a comparison to one HTML file, whole or not at all."""
+    text = comparison_html(
+        comparison, sides=sides, title=title, source=source, command=command, created=created
+    )  # fmt: skip
+    write_atomically(path, text)
+
+
+def _verdict(comparison: Comparison) -> Markup:
+    told = element("p", together(comparison.verdict), class_="place")
+    why = (
+        "ECD alone ranks nothing: a model lowers it by saying less. So it is read beside NLL, where smaller is better."
+    )
+    parts = [element("h2", "What the differences say", id="verdict"), told, element("p", why, class_="reason")]
+    return element("section", *parts, aria_labelledby="verdict", class_="verdict")
+
+
+def _known(comparison: Comparison) -> list[tuple[str, Difference]]:
+    found = (("ECD", comparison.ecd), ("NLL", comparison.nll), ("Brier", comparison.brier))
+    return [(name, d) for name, d in found if d is not None]
+
+
+def _differences(comparison: Comparison) -> Markup:
+    known = _known(comparison)
+    level = percent(comparison.ecd.interval.level)
+    image = forest(
+        "differences", "Differences of a and b", [(name, d.interval) for name, d in known], "a \N{MINUS SIGN} b"
+    )
+    said = (
+        f"To the right of the line a is larger, to the left b. Each interval holds the true difference at {level}; "
+        "where it does not reach the line, the difference is shown."
+    )
+    figure = element("figure", image, element("figcaption", said))
+    heads = ("", "a", "b", "a \N{MINUS SIGN} b", f"{level} interval", "p-value")
+    body = []
+    for name, d in known:
+        signed = name == "ECD"
+        cells = [
+            shown(d.a, signed=signed), shown(d.b, signed=signed), shown(d.interval.value, signed=True),
+            ends(d.interval, signed=True), p_value(d.p_value),
+        ]  # fmt: skip
+        body.append((name, cells))
+    return section("differences-heading", "The differences", figure, _table("Differences, row by row", heads, body))
+
+
+def _sides(sides: SideBySide) -> Markup:
+    heads = ("", *(f"{name}, {percent(level)}" for name, level in zip("ab", sides.level, strict=True)))
+    body: list[tuple[str, list[str]]] = [("verdict", list(sides.decisions)), ("rows", [str(n) for n in sides.n])]
+    body += [(name, [_value(x, name == "ECD") for x in pair]) for name, pair in sides.metrics.items()]
+    pictures = []
+    for name, unit, origin in (("ECD", "ECD, nat", 0.0), ("temperature", "temperature", 1.0)):
+        pair = [
+            (side, x) for side, x in zip("ab", sides.metrics.get(name, ()), strict=False) if isinstance(x, Interval)
+        ]
+        if any(math.isfinite(x.value) for _, x in pair):
+            image = forest(f"sides-{name.lower()}", f"{name} of a and of b", pair, unit, origin)
+            calibrated = f"{origin:g} is calibrated; to the right over-confident, to the left under-confident."
+            pictures.append(
+                element("figure", element("h3", name[0].upper() + name[1:]), image, element("figcaption", calibrated))
+            )
+    note = (
+        "Intervals of one model at a time: they may overlap although the difference is shown, because what makes a row "
+        "hard for both cancels only row by row."
+    )
+    parts = [element("div", *pictures, class_="pictures"), _table("Each model by itself", heads, body)]
+    return section("sides", "Side by side", *parts, element("p", note, class_="note"))
+
+
+def _value(x: Interval | float, signed: bool) -> str:
+    if not isinstance(x, Interval):
+        return shown(x, signed=signed)
+    return shown(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends(x, signed=signed)})")
+
+
+def _made(comparison: Comparison, context: Context) -> Markup:
+    methods = dict.fromkeys(d.interval.method for _, d in _known(comparison))
+    pairs = [("interval", "; ".join(methods))]
+    pairs += [] if context.source is None else [("source", context.source)]
+    pairs += [("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
+    again = None
+    if context.command is not None:
+        again = region(element("pre", element("code", context.command)), "The command")
+    return section("details", "How it was made", pairs_table(pairs, "Methods and versions"), again)
+
+
+def _table(caption: str, heads: Sequence[str], body: Sequence[tuple[str, Sequence[str]]]) -> Markup:
+    top = [element("th", name, scope="col", class_="n" if k else None) for k, name in enumerate(heads)]
+    lines = [
+        element("tr", element("th", name, scope="row"), *(element("td", together(x), class_="n wraps") for x in cells))
+        for name, cells in body
+    ]
+    table = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *top)),
+        element("tbody", *lines),
+        class_="pair",
+    )
+    return region(table, caption)
+
+
+def forest(name: str, title: str, found: Sequence[Named], unit: str, origin: float = 0.0) -> Markup:
+    """Return intervals one under the other, around a line where nothing differs."""
+    low, high = _ends([x for _, x in found], origin)
+    names = max(sized(text) for text, _ in found)
+    scale = Scale(low, high, names + 14.0, _WIDTH - 66.0)
+    bottom = _TOP + _STEP * len(found)
+    parts = [line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in scale.ticks(5)]
+    parts += [label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in scale.ticks(5)]
+    parts += [line(scale(origin), _TOP, scale(origin), bottom, "neutral")]
+    parts += [label((scale.start + scale.end) / 2.0, bottom + 38.0, unit, "axis-name", "middle")]
+    for place, (text, x) in enumerate(found):
+        parts += _row(text, x, scale, _TOP + _STEP * (place + 0.5), origin)
+    said = ". ".join(f"{text}: {_value(x, True)}" for text, x in found)
+    return picture(name, (_WIDTH, bottom + 50.0), title, f"{said}.", *parts)
+
+
+def _ends(found: Sequence[Interval], origin: float) -> tuple[float, float]:
+    """Return the ends of an axis that holds every value; very long intervals leave it."""
+    marks = [origin, *(x.value for x in found if math.isfinite(x.value))]
+    low, high = min(marks), max(marks)
+    width = [min(abs(end - x.value), 1e300) for x in found for end in (x.low, x.high) if math.isfinite(end)]
+    reach = (high - low) or min(width, default=0.0) or 0.1
+    left = max(min([low, *(x.low for x in found)]), low - _REACH * reach)
+    right = min(max([high, *(x.high for x in found)]), high + _REACH * reach)
+    pad = 0.06 * (right - left or reach)
+    return left - pad, right + pad
+
+
+def _row(text: str, x: Interval, scale: Scale, y: float, origin: float) -> list[Markup]:
+    parts = [label(0.0, y + 4.5, text)]
+    value = shown(x.value, signed=origin == 0.0).replace("-", "\N{MINUS SIGN}")
+    parts.append(label(_WIDTH, y + 4.5, value, "value", "end"))
+    if not math.isnan(x.value):
+        parts.append(line(scale(x.low), y, scale(x.high), y, "span"))
+        parts += [
+            line(scale(end), y - 4.5, scale(end), y + 4.5, "whisker") for end in (x.low, x.high) if scale.holds(end)
+        ]
+        outside = [(end, side) for end, side in ((x.low, -1.0), (x.high, 1.0)) if not scale.holds(end)]
+        parts += [_arrow(scale.start if side < 0.0 else scale.end, y, side) for _, side in outside]
+    if math.isfinite(x.value):
+        parts.append(element("circle", cx=scale(x.value), cy=y, r=5.0, class_="mark"))
+    return parts
+
+
+def _arrow(x: float, y: float, outward: float) -> Markup:
+    back = x - 6.0 * outward
+    return shape([(x + 2.0 * outward, y), (back, y - 4.0), (back, y + 4.0)], "arrow")

@@ -13,25 +13,21 @@ from .._sums.bins import Bins
 from .._sums.table import Table
 from .._versions import version
 from ..families.predictions import family_named
-from ..html.excess import ExcessShares, excess_picture
-from ..html.findings import Findings
-from ..html.frame import figure, file_of, icon, number_table, pairs_table, region, section
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
+from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
-from ..html.markup import Markup, element, join, sentence, shortened, together, with_code
-from ..html.numbers import grouped, percent, plain, rows
-from ..html.reliability import reliability_diagram
+from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits
 from . import words
-from .fixes import after_section, fix_section
-from .slices import slices_section
-from .steps import next_steps
+from .steps import after_section, fix_section, next_steps
 from .tables import (
     FOR_READING,
     cards,
     merged_bins,
     number_rows,
+    slices_section,
     tables_section,
     test_name,
     where_section,
@@ -68,15 +64,22 @@ class Context:
     fix_command: str | None = None  # that finds the fix
 
 
-def page(evaluation: Evaluation, context: Context, after: Evaluation | None, fix: Recalibration | None = None) -> str:
-    """Return the whole page."""
+def page(
+    evaluation: Evaluation,
+    context: Context,
+    after: Evaluation | None,
+    fix: Recalibration | None = None,
+    *,
+    more: Sequence[Markup] = (),
+) -> str:
+    """Return the whole page; ``more`` sections follow the numbers, and stand for what fixes the model."""
     findings = Findings.of(evaluation)
     body = [
         verdict_section(findings),
         where_section(findings),
         slices_section(findings),
         numbers_section(findings),
-        fix_section(evaluation, fix, context.fix_command),
+        fix_section(evaluation, fix, context.fix_command) if not more else join(more),
         None if after is None else after_section(evaluation, findings.verdict, after),
         pictures_section(findings),
         tables_section(findings),
@@ -149,10 +152,11 @@ def verdict_section(findings: Findings) -> Markup:
     what = [element("p", together(said)) for said in words.meaning(evaluation, verdict)]
     reading = element("p", sentence(evaluation.reading), class_="reading") if evaluation.reading else None
     reason = element("p", with_code(sentence(verdict.reason)), class_="reason")
+    notes = [element("p", "Note: ", with_code(together(note)), class_="note") for note in evaluation.notes]
     second = element(
         "div",
         element("div", element("h3", "What it means"), *what, reading),
-        element("div", element("h3", "Why"), reason),
+        element("div", element("h3", "Why"), reason, *notes),
         class_="columns",
     )
     return element("section", banner, first, second, aria_labelledby="verdict", class_="verdict")

@@ -1,4 +1,4 @@
-"""The numbers of a report, each with what it says, and its tables: places, bins, groups, classes."""
+"""The numbers of a report, each with what it says, and its tables: places, slices, bins, groups, classes."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,27 @@ from .._sums.summary import Summary
 from .._sums.table import Table
 from ..families.predictions import family_named
 from ..html.course import Course, course_picture
-from ..html.findings import Finding, Findings
-from ..html.frame import PRESS, Column, region, section, sorting_table
+from ..html.frame import PRESS, Column, Finding, Findings, figure, region, section, sorting_table
 from ..html.intervals import ecd_gauge, factor_gauge
-from ..html.markup import Markup, element, join, sentence, shortened, together
-from ..html.numbers import ends, grouped, p_value, percent, plain, rows, shown
+from ..html.markup import (
+    Markup,
+    element,
+    ends,
+    grouped,
+    join,
+    p_value,
+    percent,
+    plain,
+    rows,
+    sentence,
+    shortened,
+    shown,
+    together,
+)
+from ..html.notebook import slices_picture, slices_table
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
-from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, place_cells
+from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, look_rows, place_cells
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.reasons import direction
@@ -26,6 +39,7 @@ __all__ = [
     "cards",
     "merged_bins",
     "number_rows",
+    "slices_section",
     "tables_section",
     "test_name",
     "where_section",
@@ -105,6 +119,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
         found.append(("certain", grouped(evaluation.n_certain), "rows give some outcome a probability of exactly 0"))
     how = f"of calibration, {test_name(test.method)} test; if it is small, a calibrated model is rarely so far off"
     found.append(("p-value", p_value(test.p_value), how))
+    found += look_rows(verdict.looks)
     if not s.n_impossible:
         found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
     if family_named(evaluation.family).chi_square:
@@ -348,3 +363,28 @@ def tables_section(findings: Findings) -> Markup | None:
     said = "The bounds “at least” and “at most” of bins and groups hold for all rows of a table together. "
     said += f"{FOR_READING} " if findings.bins is not None else ""
     return section("tables", "The tables", element("p", said, PRESS, class_="lead"), *parts)
+
+
+_LISTED = 10  # features that were left out
+
+
+def slices_section(findings: Findings) -> Markup | None:
+    """Return the slices that were found, as bars with their intervals and as a table; None where none were sought."""
+    slices = findings.evaluation.slices
+    if slices is None:
+        return None
+    limit = findings.verdict.limits.local_threshold
+    parts: list[Markup] = [element("p", together(sentence(slices.sentence)), class_="lead")]
+    image = slices_picture("slices-found", slices, limit)
+    if image is not None:
+        caption = (
+            "Each bar is a slice: the rows that fulfil its conditions. It was found on one half of the rows, and this "
+            f"is what the other half tells. The intervals hold together at {percent(slices.level)}. Of a calibrated "
+            f"model none would be here, as a rule; {plain(limit)} nat a dimension is allowed."
+        )
+        parts += [figure("Slices, the worst first", image, caption), region(slices_table(slices), "The slices")]
+    if slices.left_out:
+        said = "; ".join(f"{name}: {why}" for name, why in slices.left_out[:_LISTED])
+        more = f"; and {len(slices.left_out) - _LISTED} more" if len(slices.left_out) > _LISTED else ""
+        parts.append(element("p", together(f"Features that were left out: {said}{more}."), class_="note"))
+    return section("slices", "For whom", *parts)

@@ -4,8 +4,7 @@ import math
 from typing import NamedTuple
 
 from ..families.predictions import family_named
-from ..html.markup import sentence
-from ..html.numbers import grouped, percent, plain, rows, shown
+from ..html.markup import grouped, percent, plain, rows, sentence, shown
 from ..judge.display import count
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
@@ -40,6 +39,8 @@ def headline(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say the decision as one would say it aloud."""
     if verdict.n_impossible:
         return "Something happened that it called impossible"
+    if _blind(verdict):
+        return "What was looked at cannot tell"
     headlines = _LOCAL_HEADLINES if in_places(verdict) else _HEADLINES
     said = headlines[verdict.decision]
     return f"{said}, but less in a slice of the rows" if allowed_slices(evaluation, verdict) else said
@@ -56,6 +57,14 @@ def allowed_slices(evaluation: Evaluation, verdict: Verdict) -> tuple[Slice, ...
 def in_places(verdict: Verdict) -> bool:
     """Tell whether places decide, and not the averages."""
     return bool(verdict.where) and verdict.on_average != UNSAFE
+
+
+def _blind(verdict: Verdict) -> str:
+    """Say why nothing that was found makes it safe, where no number of rows would; else nothing."""
+    looks = [one.look for one in verdict.looks if one.look is not None]
+    if verdict.decision != UNDETERMINED or not looks or any(look.acquits for look in looks):
+        return ""
+    return looks[0].why or "What was looked at cannot rule over-confidence out."
 
 
 def all_but_certain(evaluation: Evaluation, verdict: Verdict) -> bool:
@@ -159,6 +168,8 @@ def _undetermined(evaluation: Evaluation, verdict: Verdict) -> list[str]:
             f"{grouped(evaluation.n_certain)} of {rows(evaluation.n)} give some outcome a probability of exactly 0. "
             "If that outcome happens once, the surprise is infinite, and no number of good rows rules it out."
         ]
+    if why := _blind(verdict):
+        return [why]
     return [
         "The model may be safe or not: these rows agree with values on both sides of the limit. "
         "“Not shown to be unsafe” does not mean “safe”."
@@ -174,7 +185,10 @@ class Opening(NamedTuple):
 
 
 def opening(evaluation: Evaluation, verdict: Verdict) -> Opening:
-    """Say where, and how much, in one sentence and one number."""
+    """Say where, and how much, in one sentence and one number: those of the look that decided."""
+    one = evaluation.deciding
+    if one is not evaluation:
+        return opening(one, one.verdict)
     worst = verdict.where[0] if verdict.where else None
     if verdict.n_impossible:
         what = "outcome" if verdict.n_impossible == 1 else "outcomes"
@@ -260,6 +274,9 @@ def _open_undetermined(evaluation: Evaluation, average: Average, verdict: Verdic
             number,
             "give some outcome a probability of exactly 0. If it happened, the surprise would be infinite.",
         )
+    if _blind(verdict):
+        about = "more surprise than it announced is all that this look finds; what it does not see may be more."
+        return Opening(place, f"{plain(average.ecd.interval.high)} nat", about)
     if all_but_certain(evaluation, verdict):
         about = "cannot show that such predictions are right, and neither can more rows."
         return Opening("Its predictions are almost certain.", rows(evaluation.n), about)

@@ -145,7 +145,7 @@ def _temperatures(
     law: NodeKeys | StateKeys
     if tally.group_nodes is not None:
         nodes = np.stack([tally.group_nodes.sums[places].sum(axis=0) for places in members])
-        most = math.nan if tally.n_certain else tally.most_entropy
+        most = math.nan if tally.n_certain or tally.room is not None else tally.most_entropy
         law = NodeKeys(NodeTable(tuple(range(len(nodes))), nodes, tally.group_nodes.classes), sums, most)
     elif tally.family == "gaussian":
         law = StateKeys(sums)

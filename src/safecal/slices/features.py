@@ -12,8 +12,9 @@ import numpy as np
 
 from .._checks.arrays import is_missing
 from .._checks.message import fail, same_rows, show
+from .._optional import require
 from .._types import AnyArray, BoolArray, IndexArray
-from ..errors import DtypeError, MissingExtraError, ShapeError
+from ..errors import DtypeError, ShapeError
 from .conditions import Condition, Kind
 
 __all__ = ["Feature", "Unreadable", "columns_of", "read_feature"]
@@ -90,13 +91,7 @@ def _named(items: Any) -> dict[str, Any]:
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError(
-            'these features are read through PyArrow, which is not installed.\n\nHint: pip install "safecal[frames]"'
-        ) from error
-    return pa
+    return require("pyarrow", "these features are read through PyArrow", "frames")
 
 
 def read_feature(raw: Any, name: str, n: int, reference: str) -> Feature:

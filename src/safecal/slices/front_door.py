@@ -8,9 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._checks.columns import choice, cluster_codes, fraction, spelled, weights, whole_number
+from .._checks.columns import choice, cluster_codes, fraction, same_labels, spelled, weights, whole_number
 from .._checks.message import fail
-from .._checks.rows import same_labels
 from .._steady import steady
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray

@@ -244,7 +244,7 @@ class Slices:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from ..html.slices import slices_html
+        from ..html.notebook import slices_html
 
         return slices_html(self)
 
@@ -300,7 +300,7 @@ class Slices:
         safecal.plot.SlicesDisplay
             The display, drawn.
         """
-        from ..plot.slices import SlicesDisplay
+        from ..plot.places import SlicesDisplay
 
         return SlicesDisplay.from_slices(self, local_threshold=local_threshold, ax=ax)
 

@@ -7,8 +7,23 @@ from datetime import datetime
 from .._sums.summary import as_sums
 from .._versions import version
 from ..html.frame import PRESS, Column, file_of, icon, number_table, pairs_table, section, sorting_table
-from ..html.markup import Markup, element, join, shortened, together, with_code
-from ..html.numbers import ends, evidence, grouped, in_utc, moment_text, percent, plain, rows, shown
+from ..html.markup import (
+    Markup,
+    element,
+    ends,
+    evidence,
+    grouped,
+    in_utc,
+    join,
+    moment_text,
+    percent,
+    plain,
+    rows,
+    shortened,
+    shown,
+    together,
+    with_code,
+)
 from ..inference.sum_bounds import interval_from_sums, intervals_together
 from .history import LEVEL, History, Raised, Slot, alarm_numbers, slots
 from .page_pictures import pictures_section

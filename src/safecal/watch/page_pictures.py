@@ -11,16 +11,22 @@ from ..html.markup import (
     Scale,
     centred,
     element,
+    evidence,
+    grouped,
     label,
     line,
+    percent,
     picture,
+    power,
+    rows,
     shape,
+    short,
     shortened,
+    shown,
     sized,
     tick_text,
     upright,
 )
-from ..html.numbers import evidence, grouped, percent, power, rows, short, shown
 from .history import LEVEL, History, Slot, alarm_numbers
 from .standing import Reading, log10
 

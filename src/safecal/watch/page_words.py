@@ -4,8 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import final
 
-from ..html.markup import Markup, element, join, shortened
-from ..html.numbers import evidence, grouped, moment_text, rows
+from ..html.markup import Markup, element, evidence, grouped, join, moment_text, rows, shortened
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE
 from .history import History, Raised
 from .standing import Reading, group_is_mild, group_names, is_mild, last_alarm, speaking

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Any, final
 from urllib.parse import unquote
 
-from ..errors import FileError, LockedError, MissingExtraError, SafecalError
+from .._optional import require
+from ..errors import FileError, LockedError, SafecalError
 from ..monitor import Monitor
 from .store import TABLES, VERSION, Row, Store
 
@@ -22,13 +23,7 @@ _CREATING = 0x5AFECA1  # the advisory lock under which tables are made
 
 
 def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise MissingExtraError(
-            'a store in PostgreSQL needs psycopg, which is not installed.\n\nHint: pip install "safecal[postgresql]"'
-        ) from error
-    return psycopg
+    return require("psycopg", "a store in PostgreSQL needs psycopg", "postgresql")
 
 
 @final

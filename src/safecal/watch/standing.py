@@ -15,7 +15,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.verdict import SAFE, Verdict
 from ..monitor import Alarm, Monitor
 from ..monitor.alarm import Size
-from ..monitor.stream import DETECT, Stream
+from ..monitor.evidence import DETECT, Stream
 from ..options import Limits
 from ..visible import visible
 from .history import History, Raised

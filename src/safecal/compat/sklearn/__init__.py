@@ -3,18 +3,19 @@
 It needs ``pip install "safecal[sklearn]"``.
 """
 
-from ...errors import MissingExtraError
+from ..._optional import require
 
-try:
-    import sklearn  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError(
-        'this module plugs into scikit-learn, which is not installed.\n\nHint: pip install "safecal[sklearn]"'
-    ) from error
+require("sklearn", "this module plugs into scikit-learn", "sklearn")
 
-from .classifier import SafeCalibratedClassifier
-from .evaluations import evaluate_cv_results, evaluate_estimator
-from .scorers import ClassScorer, neg_abs_ecd, neg_nll, neg_nll_if_safe
+from .classifier import SafeCalibratedClassifier  # noqa: E402
+from .scoring import (  # noqa: E402
+    ClassScorer,
+    evaluate_cv_results,
+    evaluate_estimator,
+    neg_abs_ecd,
+    neg_nll,
+    neg_nll_if_safe,
+)
 
 __all__ = [
     "ClassScorer",

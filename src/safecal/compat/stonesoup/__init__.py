@@ -4,15 +4,10 @@ It is also registered as a plug-in: ``from stonesoup.plugins.safecal import ECDM
 ``pip install "safecal[stonesoup]"``.
 """
 
-from ...errors import MissingExtraError
+from ..._optional import require
 
-try:
-    import stonesoup  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError(
-        'this module plugs into Stone Soup, which is not installed.\n\nHint: pip install "safecal[stonesoup]"'
-    ) from error
+require("stonesoup", "this module plugs into Stone Soup", "stonesoup")
 
-from .metric import ECDMetric, innovations, monte_carlo
+from .metric import ECDMetric, innovations, monte_carlo  # noqa: E402
 
 __all__ = ["ECDMetric", "innovations", "monte_carlo"]

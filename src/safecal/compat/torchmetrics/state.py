@@ -1,23 +1,30 @@
 """The base of the metrics: what `update` refuses, states of float64 sums, and the types of safecal read off them."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
-from scipy import special
 
 from ..._checks.classes import row_tolerance
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
+from ..._optional import require
 from ..._sums.bins import Bins
-from ..._sums.causes import ClassSums
-from ..._sums.cells import Cells
 from ..._sums.summary import Summary
-from ..._sums.table import Table, bin_keys
+from ..._sums.table import Table
 from ..._sums.tally import Tally
 from ..._types import FloatArray
+from ...engines.torch.sums import (
+    FORMS,
+    Rulers,
+    add_rows,
+    metrics,
+    rows_at_once,
+    shapes,
+    table_of,
+    tally_of,
+)
 from ...engines.torch.tensors import load_torch, widened
 from ...errors import (
     BinsError,
@@ -26,7 +33,6 @@ from ...errors import (
     InputError,
     LabelError,
     MergeError,
-    MissingExtraError,
     MissingValueError,
     NormalisationError,
     OptionError,
@@ -36,7 +42,6 @@ from ...errors import (
 )
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
-from .sums import FORMS, Rulers, add_rows, certain, metrics, ordered, rows_at_once, shapes, spectrum, summary_columns
 
 __all__ = ["Calibration", "binary_rows", "class_rows", "refuse"]
 
@@ -48,9 +53,7 @@ except ImportError:
         """Stands in where torchmetrics is not installed."""
 
         def __init__(self, **kwargs: Any) -> None:
-            raise MissingExtraError(
-                'these metrics need torchmetrics, which is not installed.\n\nHint: pip install "safecal[torchmetrics]"'
-            )
+            require("torchmetrics", "these metrics need torchmetrics", "torchmetrics")
 
 
 class Calibration(Metric):  # type: ignore[misc]
@@ -221,8 +224,7 @@ class Calibration(Metric):  # type: ignore[misc]
             rule = "must have seen only rows that have an answer"
             hint = "with `validate_args=True` the batch that has another is refused, and its row named."
             raise fail(MissingValueError, "metric", rule, got="NaN", hint=hint)
-        name = "probability" if self.family == "bernoulli" else "confidence"
-        return Table(name, bin_keys(self.bins), summary_columns(sums), self.bins, self.family != "bernoulli")
+        return table_of(sums, self.family, self.bins)
 
     def summary(self) -> Summary:
         """Return the sums over all rows, of all processes; call it in each of them.
@@ -243,22 +245,8 @@ class Calibration(Metric):  # type: ignore[misc]
             That of ``safecal.evaluate(...).tally`` on all rows. Tallies add up with ``+``.
         """
         states = self._all_states()
-        table = self._table(states["sums"])
-        least = -float(special.lambertw((self.classes - 1) / math.e).real)
-        found, spread = spectrum(states)
-        return Tally(
-            self.family,
-            most_entropy=float(np.log(self.classes)),
-            least_excess=least,
-            summary=table.total,
-            bins=table,
-            spectrum=found,
-            spread=spread,
-            ordered=ordered(states),
-            top=Cells(states["top"]) if "top" in states else None,
-            n_certain=certain(states["sums"]),
-            class_sums=ClassSums(states["by_class"][None]) if "by_class" in states else None,
-        )
+        self._table(states["sums"])  # refuses NaN
+        return tally_of(states, self.family, self.bins, self.classes)
 
     @spelled(LimitOptions)
     def evaluation(self, **limits: Unpack[LimitOptions]) -> Evaluation:

@@ -7,6 +7,7 @@ rows are float64.
 
 from .binary import binary_row_scores, binary_summary
 from .categorical import differentiable_row_scores, ecd, nll, row_scores, summary
+from .evaluation import evaluate, tally
 from .tensors import RowScores
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "binary_summary",
     "differentiable_row_scores",
     "ecd",
+    "evaluate",
     "nll",
     "row_scores",
     "summary",
+    "tally",
 ]

@@ -10,7 +10,10 @@ from ..._sums.summary import Summary
 from ...errors import DtypeError, FormError, InputError, LabelError, MissingValueError, RangeError, ShapeError
 from .tensors import RowScores, block_rows, load_torch, on_cuda, widened
 
-__all__ = ["binary_columns", "binary_row_scores", "binary_summary"]
+__all__ = [
+    "bad_outcomes", "binary_columns", "binary_row_scores", "binary_summary", "checked_outcomes", "flat",
+    "refuse_outcomes",
+]  # fmt: skip
 
 _SUMMED = (
     "excess", "varentropy", "third_cumulant", "entropy", "confidence", "brier", "predicted", "observed", "correct",
@@ -18,7 +21,7 @@ _SUMMED = (
 )  # fmt: skip
 
 
-def _checked(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
+def checked_outcomes(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
     """Check all that can be told without looking at values; return the prediction, and whether it is a logit."""
     torch = load_torch()
     if (y_prob is None) == (logits is None):
@@ -44,7 +47,7 @@ def _checked(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
     return values.detach(), logits is not None
 
 
-def _flat(y_true: Any, values: Any) -> tuple[Any, Any]:
+def flat(y_true: Any, values: Any) -> tuple[Any, Any]:
     """Return both as contiguous columns, booleans as bytes."""
     torch = load_torch()
     y = y_true.reshape(-1).contiguous()
@@ -101,7 +104,7 @@ def _blocks(y: Any, values: Any) -> Any:
         yield slice(start, start + step), y[start : start + step], values[start : start + step]
 
 
-def _refuse(bad: Any, y_true: Any, values: Any, name: str) -> None:
+def refuse_outcomes(bad: Any, y_true: Any, values: Any, name: str) -> None:
     """Raise for the first bad row."""
     first, count = int(bad.int().argmax()), (int(bad.sum()), bad.numel())
     place = tuple(int(i) for i in np.unravel_index(first, tuple(y_true.shape) or (1,)))
@@ -116,7 +119,7 @@ def _refuse(bad: Any, y_true: Any, values: Any, name: str) -> None:
     raise fail(LabelError, "y_true", "must be 0 or 1", got=show(label), place=where, count=count, hint=hint)
 
 
-def _bad_rows(y: Any, values: Any, name: str) -> Any:
+def bad_outcomes(y: Any, values: Any, name: str) -> Any:
     bad = values.isnan() | ((y != 0) & (y != 1))
     return bad | (values < 0.0) | (values > 1.0) if name == "y_prob" else bad
 
@@ -149,9 +152,9 @@ def binary_row_scores(y_true: Any, y_prob: Any = None, *, logits: Any = None, ch
 
         binary_row_scores(y_true, y_prob).excess.mean(dtype=torch.float64)
     """
-    values, as_logits = _checked(y_true, y_prob, logits)
+    values, as_logits = checked_outcomes(y_true, y_prob, logits)
     torch, name = load_torch(), "logits" if as_logits else "y_prob"
-    y, x = _flat(y_true, values)
+    y, x = flat(y_true, values)
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     out = torch.empty((4, x.numel()), dtype=dtype, device=x.device)
     kernel = _kernel(x)
@@ -167,7 +170,7 @@ def binary_row_scores(y_true: Any, y_prob: Any = None, *, logits: Any = None, ch
                     score = torch.where(found["impossible"], torch.inf, score)
                 out[k, rows] = torch.where(found["bad"], torch.nan, score).to(out.device, dtype)
     if check and bool(out[0].isnan().any()):
-        _refuse(_bad_rows(y, x, name), y_true, values, name)
+        refuse_outcomes(bad_outcomes(y, x, name), y_true, values, name)
     return RowScores(*(column.reshape(y_true.shape) for column in out))
 
 
@@ -193,9 +196,9 @@ def binary_summary(y_true: Any, y_prob: Any = None, *, logits: Any = None) -> Su
         total = sum((binary_summary(y, logits=model(x)) for x, y in loader), start=safecal.Summary())
         total.ecd, total.nll
     """
-    values, as_logits = _checked(y_true, y_prob, logits)
+    values, as_logits = checked_outcomes(y_true, y_prob, logits)
     torch, name = load_torch(), "logits" if as_logits else "y_prob"
-    y, x = _flat(y_true, values)
+    y, x = flat(y_true, values)
     n, kernel = x.numel(), _kernel(x)
     if n == 0:
         return Summary()
@@ -207,7 +210,7 @@ def binary_summary(y_true: Any, y_prob: Any = None, *, logits: Any = None) -> Su
     else:
         sums = _sums_of_blocks(y, x, as_logits)
     if sums["mislabelled"] or sums["excess"] != sums["excess"]:
-        _refuse(_bad_rows(y, x, name), y_true, values, name)
+        refuse_outcomes(bad_outcomes(y, x, name), y_true, values, name)
     return _summary(sums, n)
 
 

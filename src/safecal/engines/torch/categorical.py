@@ -10,10 +10,13 @@ from ..._sums.summary import Summary
 from ...errors import DtypeError, EmptyError, InputError, LabelError, MissingValueError, RangeError, ShapeError
 from .tensors import IGNORED, RowScores, formulas, load_torch, scored_columns, widened
 
-__all__ = ["differentiable_row_scores", "ecd", "nll", "row_scores", "summary"]
+__all__ = [
+    "checked_classes", "counted_rows", "differentiable_row_scores", "ecd", "nll", "refuse_classes", "row_scores",
+    "summary",
+]  # fmt: skip
 
 
-def _checked(y_true: Any, logits: Any) -> None:
+def checked_classes(y_true: Any, logits: Any) -> None:
     """Check all that can be told without looking at values."""
     torch = load_torch()
     for name, value in (("logits", logits), ("y_true", y_true)):
@@ -37,13 +40,13 @@ def _checked(y_true: Any, logits: Any) -> None:
         raise fail(InputError, "y_true", "must be on the device of `logits`", got=got, hint=hint)
 
 
-def _counted(y_true: Any, ignore_index: int | None) -> Any:
+def counted_rows(y_true: Any, ignore_index: int | None) -> Any:
     torch = load_torch()
     y = y_true.reshape(-1)
     return torch.ones_like(y, dtype=torch.bool) if ignore_index is None else y != ignore_index
 
 
-def _refuse(surprisal: Any, y_true: Any, logits: Any, ignore_index: int | None) -> None:
+def refuse_classes(surprisal: Any, y_true: Any, logits: Any, ignore_index: int | None) -> None:
     """Raise for the first row without an answer, if there is one."""
     bad = surprisal.isnan()
     if ignore_index is not None:
@@ -102,10 +105,10 @@ def row_scores(
         scores = row_scores(tokens[:, 1:], logits[:, :-1], ignore_index=-100)
         scores.excess.nanmean()
     """
-    _checked(y_true, logits)
-    out = scored_columns(y_true, logits, ignore_index, chunk, False)
+    checked_classes(y_true, logits)
+    out = scored_columns(y_true, logits, ignore_index, chunk, 0)
     if check:
-        _refuse(out[0], y_true, logits, ignore_index)
+        refuse_classes(out[0], y_true, logits, ignore_index)
     return RowScores(*(column.reshape(y_true.shape) for column in out))
 
 
@@ -131,21 +134,21 @@ def differentiable_row_scores(y_true: Any, logits: Any, *, ignore_index: int | N
         scores = differentiable_row_scores(y_true, logits)
         (scores.surprisal.mean() + scores.excess.mean().relu()).backward()
     """
-    _checked(y_true, logits)
+    checked_classes(y_true, logits)
     torch = load_torch()
     y = y_true.reshape(-1).long()
     if ignore_index is not None:
         y = torch.where(y == ignore_index, IGNORED, y)
-    found = formulas(logits.reshape(-1, logits.shape[-1]), y, False)
+    found = formulas(logits.reshape(-1, logits.shape[-1]), y, 0)
     return RowScores(*(column.reshape(y_true.shape) for column in found))
 
 
 def _mean(y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None, check: bool, column: int) -> Any:
-    _checked(y_true, logits)
-    out = scored_columns(y_true, logits, ignore_index, chunk, False)
-    counted = _counted(y_true, ignore_index)
+    checked_classes(y_true, logits)
+    out = scored_columns(y_true, logits, ignore_index, chunk, 0)
+    counted = counted_rows(y_true, ignore_index)
     if check:
-        _refuse(out[0], y_true, logits, ignore_index)
+        refuse_classes(out[0], y_true, logits, ignore_index)
         if not bool(counted.any()):
             got = f"{y_true.numel()}, all ignored" if y_true.numel() else "none"
             raise fail(EmptyError, "y_true", "must have at least one row that counts", got=got)
@@ -226,14 +229,13 @@ def summary(y_true: Any, logits: Any, *, ignore_index: int | None = None, chunk:
         total = sum((summary(y, model(x)) for x, y in loader), start=safecal.Summary())
         total.ecd, total.nll
     """
-    _checked(y_true, logits)
+    checked_classes(y_true, logits)
     torch = load_torch()
-    counted = _counted(y_true, ignore_index)
-    out = scored_columns(y_true, logits, ignore_index, chunk, True)
-    _refuse(out[0], y_true, logits, ignore_index)
-    correct = _correct(out[7], y_true, logits, counted)
-    _, h, v, e, k3, brier, confidence, _ = widened(out)
-    counted, correct = counted.to(e.device), correct.to(e.device)
+    counted = counted_rows(y_true, ignore_index)
+    out = scored_columns(y_true, logits, ignore_index, chunk, 1)
+    refuse_classes(out[0], y_true, logits, ignore_index)
+    _, h, v, e, k3, brier, confidence, correct = widened(out)
+    counted = counted.to(e.device)
     impossible = e.isposinf() & counted
     possible = counted & ~impossible
     e, h, v, k3 = (torch.where(possible, x, 0.0) for x in (e, h, v, k3))
@@ -243,20 +245,10 @@ def summary(y_true: Any, logits: Any, *, ignore_index: int | None = None, chunk:
     columns = {
         "n": counted, "n_impossible": impossible, "weight2": possible, "sum_excess": e, "sum_excess2_weight2": e * e,
         "sum_excess3_weight3": e * e * e, "sum_varentropy": v, "sum_third_cumulant_weight3": k3, "sum_entropy": h,
-        "sum_confidence": confidence, "sum_correct": correct & counted, "sum_brier": brier,
+        "sum_confidence": confidence, "sum_correct": correct.bool() & counted, "sum_brier": brier,
     }  # fmt: skip
     found = torch.stack([column.sum(dtype=torch.float64) for column in columns.values()]).tolist()
     sums = {name: np.array([value]) for name, value in zip(columns, found, strict=True)}
     sums |= {"weight_impossible": sums["n_impossible"], "weight3": sums["weight2"]}
     sums |= {"sum_predicted": sums["sum_confidence"], "sum_observed": sums["sum_correct"]}
     return summaries(completed(sums))[0]
-
-
-def _correct(rank: Any, y_true: Any, logits: Any, counted: Any) -> Any:
-    """Return where the most likely class happened; of equals, the first counts, as in `safecal.categorical`."""
-    correct = rank == 1.0
-    for shared in ((rank == 2.0) & counted).nonzero()[:, 0].split(256):
-        places = load_torch().unravel_index(shared, y_true.shape) if y_true.ndim else ()
-        first = logits[places].reshape(-1, logits.shape[-1]).argmax(-1)
-        correct[shared] = first[: len(shared)] == y_true.reshape(-1)[shared]
-    return correct

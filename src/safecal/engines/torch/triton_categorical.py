@@ -18,13 +18,10 @@ from typing import Any
 
 from ._triton import AVAILABLE, jit, tl
 
-__all__ = ["AVAILABLE", "COLUMNS", "MORE_COLUMNS", "launch"]
+__all__ = ["AVAILABLE", "NARROW", "TINY", "launch", "strides"]
 
-COLUMNS = ("surprisal", "entropy", "varentropy", "excess")
-MORE_COLUMNS = (*COLUMNS, "third_cumulant", "brier", "confidence", "rank")  # rank: 1 top, 2 top among equals, 0 not
-
-_TINY = 31  # longest row of which each thread takes one
-_NARROW = 512  # longest row that is held in registers
+TINY = 31  # longest row of which each thread takes one
+NARROW = 512  # longest row that is held in registers
 _HELD = 1024  # logits that short rows fill a program with
 _TILES = ((1024, (8, 128, 1)), (1 << 62, (8, 256, 1)))  # of a longer row, up to a length: lines, lanes, warps
 
@@ -75,7 +72,7 @@ def _step(z, m, T, S1, S2, S3, Q, C, MORE: tl.constexpr, FAST: tl.constexpr):
 
 
 @jit
-def _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, C, MORE: tl.constexpr, FAST: tl.constexpr):
+def _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, first, MORE: tl.constexpr, FAST: tl.constexpr):
     # `rest` and `square` sum u and u^2 over all but one of the largest.
     nan = float("nan")
     total = 1.0 + rest
@@ -92,7 +89,7 @@ def _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, C, MORE
         tl.store(out_ptr + 4 * n + row, tl.where(fine, k3, nan), mask=keep)
         tl.store(out_ptr + 5 * n + row, tl.where(fine, brier, nan), mask=keep)
         tl.store(out_ptr + 6 * n + row, tl.where(fine, 1.0 / total, nan), mask=keep)
-        tl.store(out_ptr + 7 * n + row, tl.where(d_y == 0.0, tl.where(C == 1.0, 1.0, 2.0), 0.0), mask=keep)
+        tl.store(out_ptr + 7 * n + row, tl.where((d_y == 0.0) & first, 1.0, 0.0), mask=keep)
 
 
 @jit
@@ -144,7 +141,16 @@ def _wide(
         k3 = mean * (3.0 * second - 2.0 * mean * mean) - tl.sum(S3, axis=0) / T
     d_y = tl.load(z_row + y, mask=fine, other=0.0).to(tl.float32) - M
     fine = fine & (T > 0.0)
-    _finish(out_ptr, row, n, row < n, fine, d_y, rest, mean, second - mean * mean, k3, square, C, MORE, FAST)
+    first = T > 0.0
+    if MORE:  # noqa: SIM102 (the compiler decides the first)
+        if (d_y == 0.0) & (C > 1.0):  # of equals the first counts: is there one before the outcome?
+            earlier = tl.zeros((LANES,), tl.float32)
+            for begin in range(0, y, LANES):
+                place = begin + tl.arange(0, LANES)
+                z = tl.load(z_row + place, mask=place < y, other=float("-inf")).to(tl.float32)
+                earlier += tl.where(z == M, 1.0, 0.0)
+            first = tl.sum(earlier, axis=0) == 0.0
+    _finish(out_ptr, row, n, row < n, fine, d_y, rest, mean, second - mean * mean, k3, square, first, MORE, FAST)
 
 
 @jit
@@ -177,7 +183,8 @@ def _narrow(
         k3 = mean * (3.0 * second - 2.0 * mean * mean) - tl.sum(ud * d * d, axis=1) / T
         square = tl.sum(others * others, axis=1) + (C - 1.0)
     d_y = tl.load(z_row + y, mask=fine, other=0.0).to(tl.float32) - M
-    _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, C, MORE, FAST)
+    first = tl.min(tl.where(top, place, WIDTH), axis=1) == y
+    _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, square, first, MORE, FAST)
 
 
 @jit
@@ -192,8 +199,11 @@ def _tiny(
     fine = (y >= 0) & (y < V) & (y != ignored)
     z_row = z_ptr + (row // inner) * outer_step + (row % inner) * inner_step
     M = tl.full((ROWS,), -3.4028234663852886e38, tl.float32)
+    likeliest = tl.zeros((ROWS,), tl.int64)
     for k in tl.static_range(V):
-        M = tl.maximum(M, tl.load(z_row + k, mask=fine, other=float("-inf")).to(tl.float32))
+        z = tl.load(z_row + k, mask=fine, other=float("-inf")).to(tl.float32)
+        likeliest = tl.where(z > M, k, likeliest)
+        M = tl.maximum(M, z)
     C = tl.zeros((ROWS,), tl.float32)
     E, S1, S2, S3, Q = C, C, C, C, C
     for k in tl.static_range(V):
@@ -213,7 +223,17 @@ def _tiny(
     k3 = mean * (3.0 * second - 2.0 * mean * mean) - S3 / total
     d_y = tl.load(z_row + y, mask=fine, other=0.0).to(tl.float32) - M
     v = second - mean * mean
-    _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, Q + (C - 1.0), C, MORE, FAST)
+    _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, Q + (C - 1.0), likeliest == y, MORE, FAST)
+
+
+def strides(logits: Any) -> tuple[tuple[int, int], int]:
+    """Return the steps between rows, and how many logits can be read at once wherever a row begins."""
+    outer, inner, V = logits.shape
+    steps = (logits.stride(0) if outer > 1 else 0, logits.stride(1) if inner > 1 else 0)
+    G = 16 // logits.element_size()
+    while any(length % G for length in (V, *steps)):
+        G //= 2
+    return steps, G
 
 
 def launch(logits: Any, y_true: Any, out: Any, ignored: int, more: bool) -> None:
@@ -226,7 +246,8 @@ def launch(logits: Any, y_true: Any, out: Any, ignored: int, more: bool) -> None
     y_true : torch.Tensor of shape (outer * inner,)
         Contiguous integers.
     out : torch.Tensor of shape (columns, outer * inner)
-        Contiguous float32: `COLUMNS`, or `MORE_COLUMNS` where ``more`` is true. Rows without an answer become NaN.
+        Contiguous float32: the first 4 of `tensors.COLUMNS`, or 8 where ``more`` is true. Rows without an answer become
+        NaN.
     ignored : int
         Rows with this label are not read.
     more : bool
@@ -234,17 +255,14 @@ def launch(logits: Any, y_true: Any, out: Any, ignored: int, more: bool) -> None
     """
     outer, inner, V = logits.shape
     n = outer * inner
-    steps = (logits.stride(0) if outer > 1 else 0, logits.stride(1) if inner > 1 else 0)
+    steps, G = strides(logits)
     fast = logits.is_cuda
-    if V <= _TINY:
+    if V <= TINY:
         grid = ((n + 127) // 128,)
         _tiny[grid](logits, y_true, out, n, inner, *steps, ignored, V=V, ROWS=128, MORE=more, FAST=fast, num_warps=4)
         return
-    G = 16 // logits.element_size()
-    while any(length % G for length in (V, *steps)):
-        G //= 2
     sizes = (n, inner, V // G, steps[0] // G, steps[1] // G, ignored)
-    if V > _NARROW:
+    if V > NARROW:
         lines, lanes, warps = next(tile for length, tile in _TILES if length >= V)
         _wide[(n,)](
             logits, y_true, out, *sizes, G=G, LINES=lines, LANES=lanes, MORE=more, FAST=fast, num_warps=warps

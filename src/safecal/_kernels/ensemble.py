@@ -1,0 +1,97 @@
+"""Draws and the outcome as points of one pool: what each point is to all others, the same for every point.
+
+If a forecast is right, the outcome is as likely to be any of the m + 1 points of the pool. So any number that is made
+of each point and of all others alike has, at the outcome, the mean that it has over the pool: exactly, for every number
+of draws, dimension and shape.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._types import FloatArray
+
+__all__ = ["FLOOR", "Exchanged", "exchanged", "left_out_distances", "left_out_nees", "log_spread", "whitened"]
+
+FLOOR = 1e-3  # of the spread of the pool: points that are nearer count as that near, so that copies have a logarithm
+
+
+class Exchanged(NamedTuple):
+    """What the outcome has beyond the mean of its pool, and what a right forecast would make of it, one value a row."""
+
+    excess: FloatArray
+    variance: FloatArray
+    third: FloatArray
+
+
+def exchanged(surprise: FloatArray) -> Exchanged:
+    """Compare the outcome, the first point of each pool, with all points: (rows, m + 1) -> three columns."""
+    gap = surprise - surprise.mean(axis=1, keepdims=True)
+    square = np.square(gap)
+    return Exchanged(gap[:, 0].copy(), square.mean(axis=1), (square * gap).mean(axis=1))
+
+
+def whitened(pool: FloatArray) -> FloatArray:
+    """Return the pools (rows, m + 1, d) less their means, over their own spread.
+
+    ``sum_j z_j z_j^T`` is the identity. Raises LinAlgError where a pool does not spread in every direction.
+    """
+    centred = pool - pool.mean(axis=1, keepdims=True)
+    scatter = np.einsum("bji,bjk->bik", centred, centred)
+    factor = np.linalg.cholesky(scatter)
+    white = np.linalg.solve(factor, np.swapaxes(centred, 1, 2))
+    return np.ascontiguousarray(np.swapaxes(white, 1, 2))
+
+
+def log_spread(pool: FloatArray) -> FloatArray:
+    """Return the sum over axes of the log of the spread between the quartiles of each pool, as a standard deviation.
+
+    One point, the outcome, hardly moves it; so it orders rows by what was forecast.
+    """
+    ordered = np.sort(pool, axis=1)
+    size = pool.shape[1]
+    width = ordered[:, size - 1 - size // 4] - ordered[:, size // 4]
+    return np.asarray(np.log(np.maximum(width / 1.349, 1e-300)).sum(axis=1))
+
+
+def left_out_nees(white: FloatArray) -> FloatArray:
+    """Return NEES of each point by mean and covariance of all others, (rows, m + 1), times what makes its mean d.
+
+    With the scatter A of all N = m + 1 points and ``h = z^T A^-1 z``, the others have the mean ``-z / m`` from here,
+    and the scatter ``A - N/m z z^T`` (Sherman and Morrison). The mean over right Gaussian draws is
+    ``d (m - 1) (m + 1) / (m (m - d - 2))``.
+    """
+    m, d = white.shape[1] - 1, white.shape[2]
+    ratio = (m + 1.0) / m
+    leverage = np.einsum("bji,bji->bj", white, white)
+    nees = ratio**2 * (m - 1.0) * leverage / np.maximum(1.0 - ratio * leverage, 1e-300)
+    return np.asarray(nees * m * (m - d - 2.0) / ((m - 1.0) * (m + 1.0)))
+
+
+def left_out_distances(white: FloatArray, neighbours: int) -> FloatArray:
+    """Return the distance of each point to its k-th nearest other one, in units of the spread, at least `FLOOR`."""
+    scaled = white * np.sqrt(white.shape[1] - 1.0)
+    far = _on_a_line(scaled[..., 0], neighbours) if white.shape[2] == 1 else _in_space(scaled, neighbours)
+    return np.maximum(far, FLOOR)
+
+
+def _on_a_line(x: FloatArray, k: int) -> FloatArray:
+    """Find the k-th neighbour among sorted points: it is the farther end of the shortest run of k + 1 around each."""
+    order = np.argsort(x, axis=1, kind="stable")
+    s = np.take_along_axis(x, order, axis=1)
+    far = np.full(s.shape, np.inf)
+    size = s.shape[1]
+    for below in range(k + 1):  # so many of the k neighbours lie below
+        above = k - below
+        here = slice(below, size - above)
+        reach = np.maximum(s[:, here] - s[:, : size - k], s[:, k:] - s[:, here])
+        far[:, here] = np.minimum(far[:, here], reach)
+    found = np.empty_like(far)
+    np.put_along_axis(found, order, far, axis=1)
+    return found
+
+
+def _in_space(z: FloatArray, k: int) -> FloatArray:
+    square = np.einsum("bji,bji->bj", z, z)
+    gap = square[:, :, None] + square[:, None, :] - 2.0 * (z @ np.swapaxes(z, 1, 2))
+    return np.sqrt(np.maximum(np.partition(gap, k, axis=2)[:, :, k], 0.0))  # each point itself is nearest

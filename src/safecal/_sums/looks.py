@@ -1,0 +1,118 @@
+"""Several looks at the same rows: what each is called, what its verdict may do, and the decision of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self, final
+
+from .. import documents
+from .._types import Decision
+from ..errors import MergeError
+
+__all__ = ["Look", "decide"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One way to look at rows of which more than one number can be made, or which one number cannot acquit.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in a table: ``"moments"``.
+    seen : str
+        How it sees, inside a sentence: ``"by the moments of the draws"``.
+    condemns : bool, default True
+        Whether UNSAFE, found by this look, is UNSAFE. A look that overstates over-confidence must not.
+    acquits : bool, default True
+        Whether SAFE needs this look to be SAFE. If no look acquits, the rows are never SAFE. A look that understates
+        over-confidence must not acquit.
+    why : str, default ""
+        A sentence that says why it does not do both.
+
+    Examples
+    --------
+    >>> moments = Look("moments", "by the moments of the draws")
+    >>> shape = Look("neighbours", "by neighbours among the draws", acquits=False)
+    >>> decide([moments, shape], ["SAFE", "UNDETERMINED"])
+    ('SAFE', 0)
+    >>> decide([moments, shape], ["SAFE", "UNSAFE"])
+    ('UNSAFE', 1)
+    """
+
+    name: str
+    seen: str
+    condemns: bool = True
+    acquits: bool = True
+    why: str = ""
+
+    def __add__(self, other: Self) -> Self:
+        """Look at rows of both: what one of them may not do, both together may not."""
+        if self.name != other.name:
+            hint = "keep such rows apart."
+            raise MergeError(
+                f"tallies must look at their rows in the same ways: {self.name}, {other.name}.\n\nHint: {hint}"
+            )
+        first = self if self.acquits + self.condemns <= other.acquits + other.condemns else other
+        return replace(first, condemns=self.condemns and other.condemns, acquits=self.acquits and other.acquits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: Any) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls(**_read(document))
+
+
+_read: Any = documents.record({
+    "name": documents.words,
+    "seen": documents.words,
+    "condemns": documents.flag,
+    "acquits": documents.flag,
+    "why": documents.text,
+})  # fmt: skip
+
+
+def decide(looks: Sequence[Look], decisions: Sequence[Decision]) -> tuple[Decision, int]:
+    """Decide by all looks together.
+
+    Parameters
+    ----------
+    looks : sequence of Look
+        At least one.
+    decisions : sequence of str
+        What each of them says by itself.
+
+    Returns
+    -------
+    decision : {"SAFE", "UNSAFE", "UNDETERMINED"}
+        UNSAFE where a look that condemns says so; SAFE where each that acquits says so, and there is one.
+    index : int
+        The look that decided, the first of several.
+    """
+    pairs = list(enumerate(zip(looks, decisions, strict=True)))
+    condemning = [i for i, (look, said) in pairs if look.condemns and said == "UNSAFE"]
+    if condemning:
+        return "UNSAFE", condemning[0]
+    acquitting = [i for i, (look, _) in pairs if look.acquits]
+    doubtful = [i for i in acquitting if decisions[i] != "SAFE"]
+    if doubtful or not acquitting:
+        return "UNDETERMINED", (doubtful or [0])[0]
+    return "SAFE", acquitting[0]
+
+
+def unfitting_looks(look: Look | None, others: Sequence[Any], own: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with the tallies of other looks; None where nothing is."""
+    if others and look is None:
+        return "must not be there where the tally has no `look` of its own"
+    for other in others:
+        if other.look is None or other.others:
+            return "must have a `look` each, and no others of their own"
+        for name, value in own.items():
+            if getattr(other, name) != value:
+                return f"must have the same `{name}`, {value}"
+    return None

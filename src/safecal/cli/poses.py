@@ -1,0 +1,192 @@
+"""``safecal poses``: is the covariance of a pose estimator honest? Over time, over runs, and by axis."""
+
+import argparse
+import json
+import re
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._kernels.poses import Pose
+from .._types import FloatArray, IndexArray
+from ..errors import FileError, OptionError
+from ..families.poses import Convention, pose_errors, suspicions
+from ..files import write_atomically
+from ..inputs.columns import in_options
+from ..inputs.trajectories import Trajectory, matched_times, of_group, read_covariances, read_trajectory
+from ..judge.display import evaluation_text, number
+from ..maps.poses import PoseStudy
+from ..report.poses import Track, write_poses
+from ..visible import visible
+from .commands import GATE, UNDETERMINED
+from .options import limit_options
+from .outputs import check_outputs, command_line
+from .terminal import say_verdict
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    estimates, truths = _files(options)
+    covs = _each(options.cov, len(estimates), "--cov")
+    named = {f"file {k + 1}": path for k, path in enumerate([*estimates, *truths, *(c for c in covs if c)])}
+    check_outputs(inputs=named, report=options.report, save=options.save)
+    if options.group != "SO3" and options.first is None:
+        hint = "`--first rotation`, as GTSAM's Pose3, or `--first translation`, as nav_msgs/Odometry."
+        raise OptionError(f"`--first` must say what covariances begin with.\n\nHint: {hint}")
+    convention = Convention(options.group, options.side, None if options.group == "SO3" else options.first)
+    found = _Runs(options, convention)
+    read = {path: read_trajectory(path, options.quaternion) for path in dict.fromkeys(truths)}
+    for estimate, truth, cov in zip(estimates, _each(truths, len(estimates), "--truth"), covs, strict=True):
+        assert truth is not None
+        found.add(estimate, read[truth], cov)
+    study = found.judged(one_truth=len(read) == 1)
+    decision = study.evaluation.verdict.decision
+    if options.gate:
+        options.decided = GATE.get(decision, UNDETERMINED)
+    if options.report:
+        write_poses(study, found.track(), options.report, title=options.title, source=_source(estimates),
+                    command=command_line())  # fmt: skip
+    if options.save and study.fix is not None:
+        write_atomically(options.save, json.dumps(study.fix.to_dict(), indent=2, allow_nan=False) + "\n")
+    if options.json:
+        print(json.dumps(study.to_dict(), indent=2, allow_nan=False))
+    else:
+        say_verdict(_text(study, options))
+    return int(options.decided)
+
+
+def _files(options: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """Return the files of estimates and of truths."""
+    if options.truth:
+        return options.files, options.truth
+    if len(options.files) != 2:
+        raise OptionError(
+            f"without `--truth` there must be two files, an estimate and its truth; got {len(options.files)}."
+            "\n\nHint: many runs: `safecal poses runs/*/estimate.tum --truth truth.tum`."
+        )
+    return options.files[:1], options.files[1:]
+
+
+def _each(paths: Sequence[str] | None, runs: int, word: str) -> list[str | None]:
+    """Return one file for each run; one alone serves all."""
+    given = list(paths or [])
+    if len(given) not in (0, 1, runs):
+        raise OptionError(f"`{word}` must name one file, or one for each of the {runs} runs; got {len(given)}.")
+    return [*given] * runs if len(given) == 1 else [*given] or [None] * runs
+
+
+def _source(estimates: Sequence[str]) -> str:
+    return estimates[0] if len(estimates) == 1 else f"{estimates[0]} and {len(estimates) - 1} more"
+
+
+class _Runs:
+    """The runs that were read so far."""
+
+    def __init__(self, options: argparse.Namespace, convention: Convention) -> None:
+        self.options, self.convention = options, convention
+        self.truths: list[Pose] = []
+        self.estimates: list[Pose] = []
+        self.covs: list[FloatArray] = []
+        self.steps: list[IndexArray] = []
+        self.times: list[FloatArray] = []
+        self.expected = 0
+
+    def add(self, path: str, truth: Trajectory, cov: str | None) -> None:
+        """Read a run, and match its times with those of the truth."""
+        estimate = read_trajectory(path, self.options.quaternion)
+        matrices = estimate.cov if cov is None else read_covariances(cov, estimate)
+        if matrices is None:
+            raise OptionError(f"{path} has no covariances.\n\nHint: name their file with `--cov`.")
+        i, j = matched_times(estimate.times, truth.times, self.options.tolerance)
+        if not i.size:
+            raise FileError(
+                f"{path} and {truth.name} have no stamps within {self.options.tolerance:g} s of each other: "
+                f"{_span(estimate.times)}, and {_span(truth.times)}."
+                "\n\nHint: are both in seconds, of one clock? `--tolerance` allows more."
+            )
+        first = self.options.first
+        a, _ = of_group(truth.taken(j), np.eye(6), self.convention.group, first)
+        b, kept = of_group(
+            estimate.taken(i), matrices[i] if matrices.ndim == 3 else matrices, self.convention.group, first
+        )
+        self.truths.append(a)
+        self.estimates.append(b)
+        self.covs.append(np.broadcast_to(kept, (len(i), *kept.shape[-2:])))
+        self.steps.append(j)
+        self.times.append(truth.times[j] - truth.times[0])
+        self.expected += min(len(estimate.times), len(truth.times))
+
+    def judged(self, *, one_truth: bool) -> PoseStudy:
+        """Judge all runs together; steps are the stamps of the truth, where it is one."""
+        truth, estimate, cov = _joined(self.truths), _joined(self.estimates), np.concatenate(self.covs)
+        predictions = pose_errors(truth, estimate, cov, self.convention)
+        run = np.repeat(np.arange(len(self.steps)), [len(step) for step in self.steps])
+        step = np.concatenate(self.steps if one_truth else [np.arange(len(one)) for one in self.steps])
+        matched = f"{len(run)} of {self.expected} poses have a true pose within {self.options.tolerance:g} s"
+        others = suspicions(truth, estimate, cov, self.convention, self.options.quaternion)
+        return PoseStudy.of(
+            predictions,
+            self.convention,
+            run=run,
+            step=step,
+            expected=max(self.expected, len(run)),
+            suspicions=tuple(_in_options(text) for text in others),
+            notes=(matched,),
+            **limit_options(self.options),
+        )
+
+    def track(self) -> Track:
+        """Return what the pictures show."""
+        return Track(self.truths[0], self.estimates[0], self.covs[0], self.convention, self.times)
+
+
+def _joined(poses: Sequence[Pose]) -> Pose:
+    positions = [pose.position for pose in poses if pose.position is not None]
+    return Pose(np.concatenate([pose.rotation for pose in poses]), np.concatenate(positions) if positions else None)
+
+
+def _span(times: FloatArray) -> str:
+    return f"{times[0]:.6f} to {times[-1]:.6f}"
+
+
+def _in_options(text: str) -> str:
+    """Return a suspicion in the words of the command line."""
+    text = re.sub(r'`(side|first)="(\w+)"`', r"`--\1 \2`", text)
+    return text.replace("the other order of `quaternion`", "the other `--quaternion`").rstrip(".")
+
+
+def _head(study: PoseStudy) -> str:
+    """Return the verdict and the numbers; of one run only those that need no test."""
+    if study.consistency is not None:
+        return repr(study.consistency)
+    if study.several:
+        return repr(study.evaluation)
+    found, d = study.evaluation, study.evaluation.dimension
+    metrics = [
+        ("ECD", number(found.ecd, signed=True), "nat: above 0 over-confident, below 0 under-confident"),
+        ("NEES", number(d + 2.0 * found.ecd), f"{d} is consistent"),
+    ]
+    return evaluation_text(f"safecal poses: {found.n} poses of one run", str(found.verdict), metrics, [])
+
+
+def _text(study: PoseStudy, options: argparse.Namespace) -> str:
+    lines = [in_options(_head(study)), ""]
+    said = [f"Suspected: {text}." for text in study.suspicions]
+    said += [f"{note[:1].upper()}{note[1:]}." for note in study.notes]
+    lines += [textwrap.fill(text, 78, break_on_hyphens=False) for text in said]
+    level = f"{100 * study.evaluation.limits.level:g} % interval"
+    lines += ["", f"{'axis':<14}{'true / stated variance':>24}{level:>22}{'factor of the sd':>20}"]
+    for a in study.axes:
+        interval = f"{number(a.temperature.low)} to {number(a.temperature.high)}" if study.several else "not of one run"
+        factor = "" if study.fix is None else number(a.factor)
+        lines.append(f"{a.name:<14}{number(a.temperature.value):>24}{interval:>22}{factor:>20}".rstrip())
+    if study.fix is not None:
+        lines += ["", "Multiply covariances by this, entry by entry; over-confidence is then ruled out:"]
+        lines.append("[" + ",\n ".join("[" + ", ".join(f"{x:.4g}" for x in row) + "]" for row in study.matrix) + "]")
+    for name, path in (("report", options.report), ("factors", options.save if study.fix is not None else None)):
+        if path:
+            lines.append(f"{name}: {visible(path)}")
+    return "\n".join(lines)

@@ -1,0 +1,269 @@
+"""Questions with choices, as logs of language models hold them: the log-likelihood of each choice, and which is right.
+
+Two harnesses write such logs: lm-evaluation-harness (``samples_*.jsonl``) and Inspect (``.eval`` and JSON).
+"""
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn, final
+
+from .._optional import require
+from ..errors import FileError
+from .text_files import json_objects
+
+__all__ = ["NORMALISED", "Normalise", "Question", "Scale", "inspect_questions", "lm_eval_questions", "task_of"]
+
+Normalise = Literal["none", "characters", "bytes", "tokens"]
+NORMALISED: dict[str, str] = {
+    "none": "choices are compared by their log-likelihood as the model gives it",
+    "characters": "log-likelihoods are divided by the characters of each choice",
+    "bytes": "log-likelihoods are divided by the bytes of each choice",
+    "tokens": "log-likelihoods are divided by the tokens of each choice",
+}
+_SAMPLES = re.compile(r"samples_(.+?)(_[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:-]+)?$")
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_GOLD = (
+    "brier_score",
+    "likelihood",
+    "ecd",
+    "temperature",
+)  # metrics that are logged with the number of the right choice
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: its log-likelihoods, the number of the right choice where it is known, and what is known of it."""
+
+    number: str  # tells it from the others of its task
+    logits: list[float]
+    right: int | None
+    doc: Mapping[str, Any]
+    by_text: int | None = None  # the right choice by another reading of the log, where there are two
+    answer: int | None = None  # what the harness took for the answer of the model
+    accurate: bool | None = None  # whether it called that right
+
+    def fits(self, right: int | None) -> bool:
+        """Tell whether a reading of the log agrees with what the harness says."""
+        if self.accurate is None or right is None or self.answer is None:
+            return True
+        return (self.answer == right) == self.accurate
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What log-likelihoods are divided by."""
+
+    normalise: Normalise = "none"
+    tokens: Callable[[str], Sequence[Any]] | None = None  # makes tokens of a text
+
+    @classmethod
+    def of(cls, normalise: str, tokenizer: Any = None) -> "Scale":
+        """Check what was asked for; a tokenizer may be a function, or the name of one of Hugging Face."""
+        if normalise not in NORMALISED:
+            raise FileError(f"`normalise` must be one of {', '.join(NORMALISED)}; got {normalise!r}.")
+        if normalise != "tokens":
+            return cls(normalise)  # type: ignore[arg-type]
+        if tokenizer is None:
+            hint = "name the tokenizer, as in `--tokenizer gpt2`, or divide by bytes."
+            raise FileError(f"`normalise` by tokens needs the tokenizer: a log has no tokens.\n\nHint: {hint}")
+        if isinstance(tokenizer, str):
+            named = require("transformers", "tokenizers are read with transformers", "huggingface")
+            return cls("tokens", named.AutoTokenizer.from_pretrained(tokenizer).tokenize)
+        return cls("tokens", tokenizer)
+
+    def length(self, context: str, choice: str) -> int:
+        """Return what the log-likelihood of a choice is divided by."""
+        if self.normalise == "tokens":
+            assert self.tokens is not None
+            return len(self.tokens(context + choice)) - len(self.tokens(context))
+        text = choice.lstrip()  # what stands between question and answer belongs to neither
+        return len(text) if self.normalise == "characters" else len(text.encode())
+
+
+def task_of(path: str) -> str:
+    """Return the name of a task, by the name of its file.
+
+    Examples
+    --------
+    >>> task_of("results/gpt2/samples_mmlu_anatomy_2026-05-04T10-11-12.345678.jsonl")
+    'mmlu_anatomy'
+    """
+    stem = re.sub(r"\.(jsonl|ndjson|json|eval)(\.\w+)?$", "", Path(path).name)
+    found = _SAMPLES.match(stem)
+    return stem if found is None else found[1]
+
+
+def lm_eval_questions(path: str, name: str, scale: Scale) -> Iterator[Question]:
+    """Read a file that ``lm_eval --log_samples`` wrote, line by line."""
+    for number, row in json_objects(path, name, constants=True):
+        yield _lm_eval(row, f"{name}, line {number}", scale)
+
+
+def _refuse(where: str, what: str, hint: str) -> NoReturn:
+    raise FileError(f"{where}: {what}.\n\nHint: {hint}")
+
+
+def _lm_eval(row: Mapping[str, Any], where: str, scale: Scale) -> Question:
+    lacking = next((key for key in ("doc_id", "doc", "target", "filtered_resps") if key not in row), None)
+    if lacking is not None or not isinstance(row["doc"], Mapping):
+        _refuse(where, f"a sample of lm_eval must have `{lacking or 'doc'}`", "was the file cut, or edited?")
+    pairs = row["filtered_resps"]
+    values = _likelihoods(pairs, where)
+    asked = _arguments(row.get("arguments"))
+    half = len(values) // 2
+    if (
+        len(asked) == len(values) == 2 * half
+        and not any(c for c, _ in asked[half:])
+        and any(c for c, _ in asked[:half])
+    ):
+        values, asked = values[:half], asked[:half]  # the others are the choices without the question
+    if len(values) < 2:
+        _refuse(
+            where, "holds the log-likelihood of one text, and of no other choice: what the model expected is not "
+            "known, so there is no ECD", "use a task of the type `multiple_choice`.",
+        )  # fmt: skip
+    accurate = row.get("acc")
+    if isinstance(accurate, int | float) and accurate not in (0, 1):
+        _refuse(where, f"its `acc` is {accurate}: more than one choice may be right, and a probability needs one",
+                "use a variant of the task with one right choice.")  # fmt: skip
+    known = None if accurate is None else bool(accurate)
+    right, by_text = _right(row, values, asked, known, where)
+    answer = None if any(map(math.isnan, values)) else values.index(max(values))
+    if scale.normalise != "none":
+        if len(asked) != len(values):
+            _refuse(where, "has no `arguments`, so the length of its choices is not known", "use `--normalise none`.")
+        values = [x / (scale.length(*one) or 1) for x, one in zip(values, asked, strict=True)]
+    return Question(str(row["doc_id"]), values, right, row["doc"], by_text, answer, known)
+
+
+def _likelihoods(pairs: Any, where: str) -> list[float]:
+    """Return the log-likelihood of each choice, or say why there are none."""
+    if not isinstance(pairs, list) or not pairs:
+        _refuse(where, "`filtered_resps` must be a list", "was the file cut, or edited?")
+    if all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        try:
+            return [float(pair[0]) for pair in pairs]
+        except (TypeError, ValueError):
+            _refuse(where, f"a log-likelihood must be a number; got {pairs[0][0]!r}", "was the file edited?")
+    try:
+        float(pairs[0] if not isinstance(pairs[0], list) else pairs[0][0])
+    except (TypeError, ValueError, IndexError):
+        _refuse(
+            where, "holds text that the model wrote, and no probability of other answers, so there is no ECD",
+            "take a task of the type `multiple_choice`; or let the model say how sure it is, and pass those numbers "
+            "with `--verbalised`.",
+        )  # fmt: skip
+    _refuse(
+        where, "holds one log-likelihood for a whole document (loglikelihood_rolling), and not how much the model "
+        "expected to be surprised, so there is no ECD",
+        "take a task of the type `multiple_choice`; or the log-probabilities of each token, with the most likely ones.",
+    )  # fmt: skip
+
+
+def _arguments(given: Any) -> list[tuple[str, str]]:
+    """Return question and choice of each request; none where the log does not tell."""
+    if isinstance(given, Mapping):
+        given = [[one.get("arg_0"), one.get("arg_1")] for one in given.values() if isinstance(one, Mapping)]
+    if not isinstance(given, list) or not all(isinstance(one, list) and len(one) > 1 for one in given):
+        return []
+    return [(str(one[0]), str(one[1])) for one in given]
+
+
+def _right(
+    row: Mapping[str, Any], values: list[float], asked: list[tuple[str, str]], accurate: bool | None, where: str
+) -> tuple[int | None, int | None]:
+    """Return the number of the right choice, and what it is by its text where that is another one."""
+    target, size = row["target"], len(values)
+    for metric in _GOLD:
+        said = row.get(metric)
+        if isinstance(said, list) and len(said) == 2 and isinstance(said[0], int | str):
+            target, asked = said[0], []
+            break
+    text = str(target).strip()
+    if text.startswith("[") or isinstance(target, list):
+        one = target if isinstance(target, list) else _listed(text)
+        if len(one) != 1:
+            _refuse(where, f"has {len(one)} right choices, and a probability needs one that happens",
+                    "use a variant of the task with one right choice.")  # fmt: skip
+        text = str(one[0])
+    if asked and len({choice for _, choice in asked}) == 1 and len({question for question, _ in asked}) > 1:
+        if accurate is not None and size == 2:  # the choices stand in the question: of two, `acc` tells which is right
+            likelier = values.index(max(values))
+            return (likelier if accurate else 1 - likelier), None
+        _refuse(where, "its choices stand in the question, and the log does not tell which is right",
+                "add `brier_score` to the metrics of the task: it logs the number of the right choice.")  # fmt: skip
+    number = int(text) if re.fullmatch("[0-9]+", text) and int(text) < size else None
+    texts = [choice.strip() for _, choice in asked]
+    worded = texts.index(text) if text in texts else None
+    if number is None:
+        return worded, None
+    return number, None if worded == number else worded
+
+
+def _listed(text: str) -> list[Any]:
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return [text]
+    return found if isinstance(found, list) else [found]
+
+
+def inspect_questions(path: str, name: str, scale: Scale) -> Iterator[Question]:
+    """Read a log of Inspect with its own reader, sample by sample."""
+    if scale.normalise != "none":
+        raise FileError(f"{name}: answers of Inspect are letters, which are not normalised.\n\nHint: leave it out.")
+    log = require("inspect_ai.log", "logs of Inspect are read with inspect_ai", "inspect")
+    for sample in log.read_eval_log_samples(path, all_samples_required=False):
+        where = f"{name}, sample {sample.id} (epoch {sample.epoch})"
+        options = sample.choices or []
+        if len(options) < 2:
+            _refuse(where, "has no choices, so there is no probability of other answers, and no ECD",
+                    "use a task with `multiple_choice`; or pass graded answers with `--verbalised`.")  # fmt: skip
+        values, answer = _letters(sample.output, len(options), where)
+        target = sample.target if isinstance(sample.target, str) else sample.target[0] if sample.target else ""
+        if (not isinstance(sample.target, str) and len(sample.target) > 1) or len(target.strip()) > 1:
+            _refuse(where, "has more than one right choice, and a probability needs one that happens",
+                    "use a task with one right choice.")  # fmt: skip
+        right = _LETTERS.find(target.strip()) if target.strip() else -1
+        graded = [one.value for one in (sample.scores or {}).values() if one.value in ("C", "I")]
+        yield Question(
+            f"{sample.id}/{sample.epoch}", values, right if 0 <= right < len(options) else None, dict(sample.metadata),
+            None, answer, graded[0] == "C" if graded else None,
+        )  # fmt: skip
+
+
+def _letter(token: str, letters: str) -> int | None:
+    """Return the number of the choice that a token names; None where it names none."""
+    bare = token.strip(" \n().:*")
+    return letters.index(bare) if bare and bare in letters else None
+
+
+def _letters(output: Any, size: int, where: str) -> tuple[list[float], int]:
+    """Return the log-probability of each letter where the answer stands, and the answer; all must be shown."""
+    logprobs = output.choices[0].logprobs if output.choices else None
+    if logprobs is None:
+        _refuse(where, "has no log-probabilities, so there is no ECD",
+                "run it with `--logprobs --top-logprobs 20`, or pass graded answers with `--verbalised`.")  # fmt: skip
+    letters = _LETTERS[:size]
+    answers = [one for one in logprobs.content if _letter(one.token, letters) is not None]
+    if not answers:
+        _refuse(where, "has no token that is the letter of a choice", "ask for the letter alone.")
+    found = [-math.inf] * size
+    for one in answers[-1].top_logprobs or []:
+        at = _letter(one.token, letters)
+        if at is not None:  # with and without a space in front: both are this answer
+            found[at] = math.log(math.exp(found[at]) + math.exp(one.logprob)) if found[at] > -math.inf else one.logprob
+    missing = [letter for letter, value in zip(letters, found, strict=True) if value == -math.inf]
+    if missing:
+        _refuse(where, f"does not show the probability of {', '.join(missing)} (of {', '.join(letters)}), and the "
+                "surest answers are those that show fewest, so they cannot be left out",
+                "ask for more: `--top-logprobs 20` is the most that OpenAI gives.")  # fmt: skip
+    answer = _letter(answers[-1].token, letters)
+    assert answer is not None
+    return found, answer

@@ -1,0 +1,167 @@
+"""Poses of many runs: the verdict, the axes one by one, and the factors that mend the covariances."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self, Unpack, final
+
+import numpy as np
+
+from .. import documents
+from .._sums.looks import Look
+from .._types import AnyArray, ArrayLike, FloatArray
+from ..errors import SafecalError
+from ..families.gaussian import Gaussian
+from ..families.poses import Convention, axis_names
+from ..inference.results import Interval
+from ..judge.consistency import Consistency, assess_consistency
+from ..judge.evaluation import Evaluation
+from ..judge.front_door import evaluate_predictions
+from ..options import LimitOptions, Limits
+from .base import Map
+from .safe import Safe
+from .states import Axes
+
+__all__ = ["AxisFinding", "PoseStudy"]
+
+MOST_STEPS = 1000  # beyond which steps are not told one by one
+LARGE = 0.5  # radians of a standard deviation beyond which first-order covariances are wrong themselves
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AxisFinding:
+    """What is known of one axis by itself."""
+
+    name: str
+    temperature: Interval
+    factor: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PoseStudy:
+    """Poses of some runs, judged.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        Of all poses, with runs as clusters.
+    consistency : Consistency or None
+        Step by step; None for one run, or where there are more than 1000 steps.
+    axes : tuple of AxisFinding
+        Each axis: by what its variance is too small, and the factor of its standard deviation.
+    fix : Map or None
+        What makes the factors: after it, over-confidence is ruled out. None where that cannot be.
+    suspicions : tuple of str
+        What other reading of the numbers explains the errors far better; then there are no factors.
+    notes : tuple of str
+        What should be known beside the verdict.
+    """
+
+    evaluation: Evaluation
+    consistency: Consistency | None
+    axes: tuple[AxisFinding, ...]
+    fix: Map | None
+    suspicions: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        predictions: Gaussian,
+        convention: Convention,
+        *,
+        run: ArrayLike,
+        step: ArrayLike,
+        expected: int | None = None,
+        suspicions: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        **limits: Unpack[LimitOptions],
+    ) -> Self:
+        """Judge the errors of poses, as `safecal.poses` gives them.
+
+        Poses of one run depend on each other, and nothing tells how much: alone, they are never SAFE or UNSAFE.
+        """
+        runs = np.asarray(run) if len(np.unique(np.asarray(run))) > 1 else None
+        many = runs is not None and len(np.unique(np.asarray(step))) <= MOST_STEPS
+        found = assess_consistency(predictions, run=run, step=step, expected=expected, **limits) if many else None
+        evaluation = _evaluated(predictions, runs, limits) if found is None else found.evaluation
+        fix, why = (None, ()) if suspicions else _fixed(predictions, runs)
+        factor = np.full(predictions.dimension, np.nan) if fix is None else fix._axes()[1]
+        axes = tuple(
+            AxisFinding(
+                name,
+                predictions.marginal((i,)).evaluate(cluster=runs, level=evaluation.limits.level).temperature,
+                float(factor[i]),
+            )
+            for i, name in enumerate(axis_names(convention))
+        )
+        notes = (*notes, *why, *_wide(predictions, convention))
+        return cls(evaluation, found, axes, fix, suspicions, notes)
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several runs, so that intervals mean something."""
+        return self.evaluation.tally.clusters is not None
+
+    @property
+    def factors(self) -> FloatArray:
+        """What each axis of the standard deviations is multiplied by; NaN where that is not known."""
+        return np.array([axis.factor for axis in self.axes])
+
+    @property
+    def matrix(self) -> FloatArray:
+        """What covariances are multiplied by, entry by entry."""
+        return np.outer(self.factors, self.factors)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        axes = [
+            {
+                "name": axis.name,
+                "temperature": axis.temperature.to_dict(),
+                "factor": documents.number(axis.factor),
+            }
+            for axis in self.axes
+        ]
+        content = {
+            "evaluation": self.evaluation.to_dict(),
+            "consistency": None if self.consistency is None else self.consistency.to_dict(),
+            "axes": axes,
+            "matrix": None if self.fix is None else self.matrix.tolist(),
+            "fix": None if self.fix is None else self.fix.to_dict(),
+            "suspicions": list(self.suspicions),
+            "notes": list(self.notes),
+        }
+        return documents.document("poses", content)
+
+
+def _evaluated(predictions: Gaussian, runs: AnyArray | None, limits: LimitOptions) -> Evaluation:
+    if runs is not None:
+        return evaluate_predictions(predictions, cluster=runs, **limits)
+    seen = "in one run, taken as if its errors did not depend on each other"
+    why = "But they do: give several runs, each in a file of its own."
+    look = Look("one run", seen, condemns=False, acquits=False, why=why)
+    return Evaluation.of(replace(predictions.tally(), look=look, others=()), Limits(**limits))
+
+
+def _fixed(predictions: Gaussian, runs: AnyArray | None) -> tuple[Map | None, tuple[str, ...]]:
+    """Find a factor for each axis after which over-confidence is ruled out; means are left where they are."""
+    if runs is None:
+        return None, ("factors for the covariances need several runs",)
+    try:
+        return Safe(Axes(bias=False)).fit_predictions(predictions, cluster=runs), ()
+    except SafecalError as error:
+        return None, (f"there are no factors for the covariances: {str(error).splitlines()[0].rstrip('.')}",)
+
+
+def _wide(predictions: Gaussian, convention: Convention) -> tuple[str, ...]:
+    """Say where rotations are so uncertain that the tangent space is no longer a good map of them."""
+    turns = [i for i, name in enumerate(axis_names(convention)) if name.startswith("rotation")]
+    variances = np.diagonal(np.asarray(predictions.spread, dtype=np.float64), axis1=-2, axis2=-1)[..., turns]
+    share = float((np.sqrt(variances.max(axis=-1)) > LARGE).mean())
+    if not share:
+        return ()
+    return (
+        f"{100 * share:.3g} % of the poses have rotations uncertain by more than {LARGE} rad, where covariances of the"
+        " first order are wrong themselves",
+    )
