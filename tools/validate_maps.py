@@ -246,7 +246,9 @@ def page(found: dict[str, dict[str, object]], repetitions: dict[str, int]) -> st
     tables = {name: "\n".join(lines) for name, lines in rows.items()}
     largest = 100 * max(inside)
     counts = {f"{name}_repetitions": r for name, r in repetitions.items()}
-    return PAGE.format(**tables, **errors, **counts, largest=largest, cells=len(inside))
+    return PAGE.format(
+        **tables, **errors, **counts, largest=largest, mean=100 * float(np.mean(inside)), cells=len(inside)
+    )
 
 
 PAGE = """# Maps that are safe, validated
@@ -257,7 +259,7 @@ temperature of the rows that it was fitted to (tried at one size), *Safe* the cr
 map can mend that truth: *Safe* promises a rate of about 5 there, and nothing elsewhere. A fit that is refused counts as
 not over-confident. The price is the NLL of *Safe* above that of the truth, in nats.
 
-Where the map is able, the largest rate of *Safe* is {largest:.1f}, of {cells} lines.
+Where the map is able, the rate of *Safe* is {mean:.1f} on average, and at most {largest:.1f}, of {cells} lines.
 
 ## Two classes
 
