@@ -23,7 +23,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
 from . import batches
-from .batches import Grid, evaluate_batches, refuse_unbounded
+from .batches import Grid, evaluate_batches, plain_features, refuse_unbounded
 from .workers import (
     FAN_IN,
     VALUES,
@@ -41,7 +41,7 @@ from .workers import (
     work,
 )
 
-__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch"]
+__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch", "refuse_features"]
 
 
 @final
@@ -289,8 +289,10 @@ def evaluate_partitions(
     if rows <= max_rows and rows * width <= batches.MAX_VALUES:
         whole = fetch(frame, columns)
         return evaluate_predictions(
-            whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.sample_weight
-        )
+            whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.sample_weight,
+            features=plain_features(whole),
+        )  # fmt: skip
+    refuse_features(columns, max_rows)
     if columns.outcomes:
         hint = f"raise `max_rows=` to {rows} or more, or evaluate one label after another."
         raise fail(OptionError, "by_label", "is for rows that one machine holds: partitions do not number theirs",
@@ -299,6 +301,14 @@ def evaluate_partitions(
     tally = cluster.answer(Task(columns, plan)).found
     assert isinstance(tally, Tally)
     return Evaluation.of(tally, checked)
+
+
+def refuse_features(columns: Columns, max_rows: int) -> None:
+    """Refuse to look for slices in rows that engines elsewhere sum."""
+    if columns.features:
+        rule = f"of more than {max_rows} rows cannot be searched by Spark, Dask or a remote database"
+        hint = "write them to a Parquet file, and evaluate `polars.scan_parquet(file)`; or raise `max_rows`."
+        raise fail(OptionError, "features", rule, hint=hint)
 
 
 def fetch(frame: Any, columns: Columns) -> Batch:
