@@ -18,6 +18,7 @@ from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
+from ..html.texts import MarkedText, texts_section
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits
@@ -70,6 +71,7 @@ def page(
     context: Context,
     after: Evaluation | None,
     fix: Recalibration | None = None,
+    texts: Sequence[MarkedText] = (),
     *,
     more: Sequence[Markup] = (),
 ) -> str:
@@ -79,6 +81,7 @@ def page(
         verdict_section(findings),
         where_section(findings),
         slices_section(findings),
+        texts_section(texts),
         numbers_section(findings),
         fix_section(evaluation, fix, context.fix_command) if not more else join(more),
         None if after is None else after_section(evaluation, findings.verdict, after),
