@@ -500,6 +500,8 @@ def test_steps_of_confidences_are_found_or_refused(tmp_path: Path, capsys: pytes
     assert "not for these" in capsys.readouterr().err
     assert main(["evaluate", str(path), "--prob", "p", "--prob", "q", "--verbalised"]) == 2
     assert "belongs to one column" in capsys.readouterr().err
+    assert main(["evaluate", str(path), "--prob", "q", "--y", "y", "--by-label", "--verbalised"]) == 2
+    assert "without `--by-label`" in capsys.readouterr().err
     path.write_text("y,p\n1,90\n0,100\n1,70\n", encoding="ascii")
     assert main(["evaluate", str(path), "--verbalised"]) == 2
     assert "these look like percentages" in capsys.readouterr().err
