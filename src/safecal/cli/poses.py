@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import textwrap
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
     covs = _each(options.cov, len(estimates), "--cov")
     named = {f"file {k + 1}": path for k, path in enumerate([*estimates, *truths, *(c for c in covs if c)])}
     check_outputs(inputs=named, report=options.report, save=options.save)
+    if missing := [path for path in named.values() if not os.path.isfile(path)]:
+        raise FileError(f"{missing[0]} {'is a folder' if os.path.isdir(missing[0]) else 'does not exist'}.")
     if options.group != "SO3" and options.first is None:
         hint = "`--first rotation`, as GTSAM's Pose3, or `--first translation`, as nav_msgs/Odometry."
         raise OptionError(f"`--first` must say what covariances begin with.\n\nHint: {hint}")
