@@ -19,6 +19,7 @@ from .._steady import steadied
 from .._sums.causes import ClassSums
 from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
+from .._sums.forecasts import ForecastColumns
 from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, BinOn, FloatArray, IndexArray, Mapped, Rows
@@ -170,6 +171,10 @@ class Family(ABC):
 
     def axis_errors(self, rows: Rows) -> FloatArray | None:
         """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
+        return None
+
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | None:
+        """Return what forecasters look at, of forecasts of a number; None for others."""
         return None
 
     def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
