@@ -77,8 +77,8 @@ def main() -> None:
     rule = "|---|---|--:|--:|--:|--:|--:|--:|--:|"
     parts = [
         "# How often verdicts on ensembles are wrong",
-        "Made by `tools/validate_ensembles.py`. Rates are in percent of the samples; the standard error of a rate of 5 %"
-        " is 2.2 with 100 samples, 3.4 with 40 and 6 with 12.",
+        "Made by `tools/validate_ensembles.py`. Rates are in percent of the samples; the standard error of a rate of"
+        " 5 % is 2.2 with 100 samples, 3.4 with 40 and 6 with 12.",
         "## Forecasts that are right",
         "UNSAFE is wrong here; nominal is 5 % at most, for every shape and number of draws.",
         "\n".join([head, rule, *(row(case, quick) for case in RIGHT)]),
