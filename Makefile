@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu validate pictures wheel clean extras
+.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu validate pictures wheel clean extras extras-changed
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -66,7 +66,7 @@ bench-fixes: $(VENV)-bench/.with-peers ## maps beside those of others, docs/fixe
 bench-gpu: ## the GPU benchmark, with the Python of an environment that has torch and CUDA: make bench-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) bench/gpu.py
 
-validate: $(VENV)/.with-plot,stonesoup ## the published tables of size, power and coverage; resumes where it was stopped
+validate: $(VENV)/.with-plot,stonesoup $(VENV)/.with-peers ## the published tables of size, power and coverage; resumes where it was stopped
 	$(VENV)/bin/python tools/validate.py
 	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
 	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
@@ -74,7 +74,6 @@ validate: $(VENV)/.with-plot,stonesoup ## the published tables of size, power an
 	mv docs/validation/maps.md.part docs/validation/maps.md
 	$(VENV)/bin/python tools/validate_verdict.py > docs/validation/verdict.md.part
 	mv docs/validation/verdict.md.part docs/validation/verdict.md
-	$(VENV)/bin/python -m pip install --quiet scikit-learn sliceline
 	$(VENV)/bin/python tools/validate_slices.py > docs/validation/slices.md.part
 	mv docs/validation/slices.md.part docs/validation/slices.md
 	$(VENV)/bin/python tools/tracking_tables.py
@@ -92,6 +91,9 @@ wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside
 
 extras: ## each extra alone in a fresh environment does its job; those that are large by name: make extras EXTRAS="spark torch"
 	$(PYTHON) tools/try_extras.py $(EXTRAS)
+
+extras-changed: ## as extras, those that install something else than before this change
+	$(PYTHON) tools/try_extras.py --changed
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(VENV)-bench $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info
@@ -121,6 +123,10 @@ $(VENV)/.with-build: constraints/ci.txt | $(VENV)/.made
 $(VENV)/.with-%: pyproject.toml constraints/ci.txt | $(VENV)/.made
 	$(PIP) install --quiet -e '.[$*]'
 	@touch $@ $(VENV)/.with-core
+
+$(VENV)/.with-peers: tools/peers.txt constraints/ci.txt | $(VENV)/.with-core
+	$(PIP) install --quiet -r tools/peers.txt
+	@touch $@
 
 $(VENV)-oldest/.with-%: export PIP_CONSTRAINT := constraints/oldest.txt
 $(VENV)-oldest/.with-%: export PIP_BUILD_CONSTRAINT := constraints/oldest.txt

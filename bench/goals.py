@@ -8,6 +8,7 @@ import files
 import first
 import groups
 import multiclass
+import slices
 import spark
 from peers import EVALUATE, EVALUATE_ONE, RELPLOT, TABLE, THREE
 
@@ -80,6 +81,14 @@ def _states(found: Found) -> float | None:
     return found["states"]["seconds"] / found["states"]["peer_seconds"] if "states" in found else None
 
 
+def _slices(name: str, key: str, beside: str) -> Callable[[Found], float | None]:
+    def ratio(found: Found) -> float | None:
+        one = next((one for one in found.get("slices", []) if one["name"] == name), None)
+        return None if one is None else one[key] / one[beside]
+
+    return ratio
+
+
 def _power(rows: int) -> str:
     return f"10<sup>{len(str(rows)) - 1}</sup> rows"
 
@@ -108,6 +117,11 @@ def _goals() -> Iterator[Goal]:
                _listed("spark", spark.OURS, spark.PEER), 2.5)  # fmt: skip
     yield Goal("logits of many classes to a verdict", "their table alone",
                _listed("multiclass", multiclass.VERDICT, multiclass.TABLE), 2.5)  # fmt: skip
+    for name, size in ((slices.OURS, "10<sup>6</sup> rows, 50 features"), (slices.WIDE, "10<sup>5</sup> rows, 100")):
+        yield Goal(f"`{slices.OURS}`, {size}", "sorting the features", _slices(name, "seconds", "sorting"), 10.0)
+        yield Goal(
+            f"`{slices.OURS}`, {size}, memory", "the features", _slices(name, "megabytes", "features_megabytes"), 2.0
+        )
     yield Goal("`safecal.gaussian(...).score()`", "filterpy's `NEES`", _states, 1.0 / 40.0)
 
 

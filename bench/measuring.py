@@ -29,7 +29,7 @@ def status(key: str, file: str = "/proc/self/status") -> float:
     return next((float(line.split()[1]) / 1000.0 for line in lines if line.startswith(f"{key}:")), float("nan"))
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Set the peak of the memory back to what is used now; Linux alone can."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
@@ -44,7 +44,7 @@ def peak() -> float:
 
 def timed(work: Callable[..., Any], *given: Any) -> Measured:
     """Run a work a few times: the shortest time, and the peak of the memory beyond what was used before."""
-    _forget_peak()
+    forget_peak()
     before, times = status("VmRSS"), []
     value = None
     while len(times) < _LEAST_RUNS or (sum(times) < _ENOUGH and len(times) < _MOST_RUNS):

@@ -27,7 +27,9 @@ def tables(found: dict[str, Any]) -> str:
         entries = found["binary"]["entries"]
         parts += [_speed(entries), _sizes(entries), _values(entries)]
     more = {"multiclass": _multiclass, "first": _first, "groups": _groups, "files": _files, "spark": _spark}
-    parts += [part(found[name]) for name, part in {**more, "states": _states}.items() if name in found]
+    parts += [
+        part(found[name]) for name, part in {**more, "states": _states, "slices": _slices}.items() if name in found
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -195,6 +197,17 @@ def _states(s: dict[str, Any]) -> str:
     ]
     title = f"### NEES of {_count(s['rows'])} states of six dimensions\n\n"
     return title + _rows(["", "s", "ns/state", "times slower"], body)
+
+
+def _slices(works: list[dict[str, Any]]) -> str:
+    body = [
+        [e["name"].split(",")[0], _count(e["rows"]), str(e["features"]), _digits(e["seconds"]),
+         _digits(e["seconds"] / e["sorting"]) if "sorting" in e else "", _digits(e["megabytes"]),
+         _digits(e["features_megabytes"])]
+        for e in works
+    ]  # fmt: skip
+    head = ["", "rows", "features", "s of the processor", "times sorting them", "peak MB", "MB of the features"]
+    return "### Slices of numbers, pairs of conditions\n\n" + _rows(head, body)
 
 
 def _bold(name: str, ours: bool) -> str:

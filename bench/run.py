@@ -32,6 +32,7 @@ QUICK: dict[str, list[str]] = {
     "files": ["--rows", "2000", "--rounds", "1"],
     "spark": [],
     "states": ["--rows", "100"],
+    "slices": ["--rows", "2000", "--features", "3"],
 }
 _NEEDED = {"files": "polars", "groups": "polars", "first": "polars", "spark": "pyspark", "states": "filterpy"}
 

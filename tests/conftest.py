@@ -188,8 +188,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Registered by hand: a conftest's own hooks would not see the docstring examples under src/.
-    if config.option.cases:
-        config.pluginmanager.register(_FewCases(config.option.cases))
+    if cases := config.getoption("cases", None):
+        config.pluginmanager.register(_FewCases(cases))
     if config.option.markexpr == "not proof and not extra":
         config.pluginmanager.register(_FastTier())
     if os.environ.get("SAFECAL_NO_SKIP") == "1":

@@ -2,15 +2,24 @@
 
     python tools/try_extras.py              every extra that is small
     python tools/try_extras.py base spark   these
+    python tools/try_extras.py --changed    those whose requirements this change has changed
 
 `base` is the package without extras. Ends with status 1 where one of them fails.
+
+What has changed is found by Git: pyproject.toml beside the one of the commit where this branch left main, or of the one
+before this where it is main. `SAFECAL_BASE` names another. Where Git cannot tell, the four that most people install are
+tried.
 """
 
+import os
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,6 +49,17 @@ JOBS = {
     "rows = [(int(a), [float(1 - b), float(b)]) for a, b in zip(y, p)]\n"
     "frame = spark.createDataFrame(rows, 'y int, p array<double>')\n"
     "assert evaluate_frame(frame, y_true='y', y_prob='p', max_rows=0).n == 500",
+    "huggingface": "import pathlib, transformers; from safecal.compat.huggingface import run_classifier\n"
+    "folder = pathlib.Path('model'); folder.mkdir(); words = folder / 'vocab.txt'\n"
+    "words.write_text('\\n'.join(['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'good', 'bad']))\n"
+    "transformers.BertTokenizer(str(words)).save_pretrained(folder)\n"
+    "s = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)\n"
+    "made = transformers.BertConfig(vocab_size=7, id2label={0: 'no', 1: 'yes'}, label2id={'no': 0, 'yes': 1}, **s)\n"
+    "transformers.BertForSequenceClassification(made).save_pretrained(folder)\n"
+    "pathlib.Path('rows.csv').write_text('text,label\\ngood,yes\\nbad,no\\ngood good,yes\\n')\n"
+    "assert run_classifier(folder, 'rows.csv').evaluate().n == 3",
+    "inspect": "import inspect_ai.log; from safecal.compat.lm_eval import read_samples; inspect_ai.log.read_eval_log",
+    "lm-eval": "import lm_eval.tasks; from safecal.compat.lm_eval import process_results, temperature",
     "sklearn": "from sklearn.dummy import DummyClassifier; from safecal.compat.sklearn import neg_nll\n"
     "assert -0.7 < neg_nll(DummyClassifier().fit(p[:, None], y), p[:, None], y) < -0.6",
     "stonesoup": "from stonesoup.plugins.safecal import ECDMetric; ECDMetric(generator_name='ECD')",
@@ -57,19 +77,70 @@ JOBS = {
     "postgresql": "import psycopg, safecal.watch.postgresql",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
+COMMON = ("base", "cli", "frames", "sklearn")
+OURS = ("bench", "lint", "test", "test-all")  # for those who change safecal: `.ci/run` installs them
 
 
-def tried(extra: str) -> bool:
+def needs(project: dict[str, Any], extra: str) -> set[str]:
+    """Return all that an extra installs beside the package, through other extras, too."""
+    if extra == "base":
+        return set(project["dependencies"])
+    found = needs(project, "base")
+    for wanted in project["optional-dependencies"].get(extra, ()):
+        others = re.fullmatch(r"safecal\[(.*)\]", wanted)
+        if others is None:
+            found.add(wanted)
+        else:
+            found = found.union(*(needs(project, other.strip()) for other in others[1].split(",")))
+    return found
+
+
+def changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Return the extras, and `base`, that are new or install something else than before."""
+    extras = [extra for extra in now["optional-dependencies"] if extra not in OURS]
+    known = {"base", *before["optional-dependencies"]}
+    return [x for x in ("base", *extras) if x not in known or needs(before, x) != needs(now, x)]
+
+
+def _git(*words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def before_this_change() -> dict[str, Any] | None:
+    """Return the project as it was before this change; None where Git cannot tell."""
+    head = _git("rev-parse", "HEAD")
+    given = os.environ.get("SAFECAL_BASE")
+    left = [_git("merge-base", "HEAD", name) for name in ([given] if given else ["origin/main", "main"])]
+    base = next((commit for commit in left if commit not in (None, head)), "HEAD^")
+    text = _git("show", f"{base}:pyproject.toml")
+    return None if text is None else tomllib.loads(text)["project"]
+
+
+def to_try(words: list[str]) -> list[str]:
+    """Return the extras that the words of the command mean."""
+    if words != ["--changed"]:
+        return words or list(SMALL)
+    before = before_this_change()
+    if before is None:
+        return list(COMMON)
+    return changed(before, tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
+
+
+def tried(extra: str, wheel: Path) -> bool:
     """Install an extra in a new environment, and run its job there."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder, "bin", "python"))
-        what = str(ROOT) if extra == "base" else f"{ROOT}[{extra}]"
+        what = str(wheel) if extra == "base" else f"{wheel}[{extra}]"
         subprocess.run([python, "-m", "pip", "install", "--quiet", what], check=True, cwd=folder)
         done = subprocess.run(
             [python, "-W", "ignore", "-c", ROWS + JOBS[extra]], cwd=folder, capture_output=True, text=True
         )
-    print(f"{extra:14} {'ok' if done.returncode == 0 else 'FAILED'}")
+    print(f"{extra:14} {'ok' if done.returncode == 0 else 'FAILED'}", flush=True)
     if done.returncode:
         print(done.stderr)
     return done.returncode == 0
@@ -77,7 +148,17 @@ def tried(extra: str) -> bool:
 
 def main() -> int:
     """Try the extras that are named."""
-    failed = [extra for extra in (sys.argv[1:] or SMALL) if not tried(extra)]
+    extras = to_try(sys.argv[1:])
+    if not extras:
+        print("No extra installs anything else than before.")
+        return 0
+    for name in ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"):  # the versions of our own runs, wherever pip is started
+        os.environ[name] = str(ROOT / "constraints" / "ci.txt")
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, str(ROOT)]
+        subprocess.run(pip, check=True)
+        (wheel,) = Path(folder).glob("safecal-*.whl")
+        failed = [extra for extra in extras if not tried(extra, wheel)]
     return 1 if failed else 0
 
 

@@ -338,7 +338,12 @@ NOT_FOR_A_FIRST_ANSWER = {
     "scipy.sparse",
     "scipy.spatial",
     "scipy.stats",
+    "fractions",
+    "safecal.inputs.logs",
+    "safecal.inputs.questions",
+    "safecal.judge.baseline",
     "safecal.judge.paired",
+    "safecal.judge.planning",
     "safecal.cli.paper",
     "safecal.cli.recalibrate",
     "safecal.engines.frames",
@@ -375,6 +380,15 @@ def test_contributing_names_every_room() -> None:
     text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", text, re.MULTILINE)
     assert {name: int(room) for room, names in rows for name in re.findall(r"`([^`]*)`", names)} == ROOMS
+
+
+def test_contributing_names_files_that_are_there() -> None:
+    root = PACKAGE.parents[1]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+/[\w.]*)`", text)) - {"families/NAME.py", "_kernels/waiting.py"}
+    assert len(named) > 20
+    there = (root, root / "tests", PACKAGE)
+    assert {name for name in named if not any((folder / name).exists() for folder in there)} == set()
 
 
 def test_no_name_is_hidden_by_a_module() -> None:

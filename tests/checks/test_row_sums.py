@@ -44,6 +44,7 @@ def excess(p: np.ndarray, y: int) -> float:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @given(st.integers(2, 12), st.floats(-1.0, 1.0), st.integers(0, 2**32 - 1), st.floats(0.0, 30.0))
 @settings(derandomize=True, deadline=None, max_examples=300)
 def test_the_excess_of_a_row_moves_by_a_known_amount(classes: int, share: float, seed: int, spread: float) -> None:
@@ -183,6 +184,7 @@ def made(library: str, dtype: str, z: np.ndarray) -> Any:
 
 
 @pytest.mark.extra
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("library", "dtype"), PASSES)
 def test_which_softmaxes_pass(library: str, dtype: str) -> None:
     """As in the table above; a thousand classes in float16 lie on the edge, and are left to it."""

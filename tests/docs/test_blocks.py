@@ -28,10 +28,14 @@ LONG = {
     ROOT / "docs" / "monitoring.md",
     ROOT / "docs" / "forecasts.md",
     ROOT / "docs" / "plots.md",
+    ROOT / "docs" / "poses.md",
     ROOT / "docs" / "regression.md",
     ROOT / "docs" / "scikit-learn.md",
     *(ROOT / "docs" / "paper").glob("*.md"),
 }
+
+# Pages whose blocks need what only the `test-all` extra installs.
+EXTRA = dict.fromkeys([ROOT / "docs" / "running-language-models.md"], pytest.mark.extra)
 
 PYTHON = {"python", "py", "pycon"}
 SHELL = {"sh", "bash", "shell", "console"}
@@ -155,7 +159,7 @@ def _compare(block: Block, namespace: dict[str, object], name: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.proof if page in LONG else ()) for page in PAGES],
+    [pytest.param(page, marks=EXTRA.get(page, pytest.mark.proof if page in LONG else ())) for page in PAGES],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ def cut(size: int, scale: float = 1.0, classes: bool = False, **columns: Any) ->
         yield Batch(predictions, weight, by, cluster)
 
 
+@pytest.mark.no_cover
 @pytest.mark.proof  # of a few rows, `test_one_verdict` holds the same
 @pytest.mark.parametrize("size", [50, 999, 6000, 10_000])
 def test_what_fits_is_evaluated_whole(size: int) -> None:

@@ -108,6 +108,7 @@ def test_a_moment_match_has_mean_0_and_the_wrong_variance_where_the_posterior_is
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("weighted", [False, True])
 def test_neighbours_have_the_null_distribution_they_claim_even_of_a_banana(weighted: bool) -> None:
     rng = np.random.default_rng(4)

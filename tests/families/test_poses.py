@@ -90,8 +90,10 @@ def test_every_form_of_the_same_poses_gives_the_same_numbers(rng: np.random.Gene
                              quaternion="xyzw")  # fmt: skip
     np.testing.assert_allclose(negative.score().excess, one, rtol=1e-12)  # q and -q are one rotation
     turns = safecal.poses(truth[:, 3:], estimate[:, 3:], COV[:3, :3], group="SO3", side="right", quaternion="xyzw")
+    again = safecal.poses(four[0][:, :3, :3], four[1][:, :3, :3], COV[:3, :3], group="SO3", side="right")
+    np.testing.assert_allclose(again.score().excess, turns.score().excess, rtol=1e-9)
     assert turns.dimension == 3
-    assert turns.look is None
+    assert [look.name for look, _ in turns.parts] == ["rotation x", "rotation y", "rotation z"]
 
 
 def test_poses_of_the_plane_are_those_of_space_that_stay_in_it(rng: np.random.Generator) -> None:
@@ -128,7 +130,26 @@ def test_rotation_and_translation_are_looked_at_by_themselves(rng: np.random.Gen
     assert verdict.reason.startswith("in rotation, ")
     right = safecal.poses(truth, estimate, COV, side="right", first="rotation", quaternion="xyzw").evaluate()
     assert right.verdict.decision == "SAFE"
-    assert [look.tally.look.name for look in right.looks if look.tally.look] == ["rotation", "translation"]
+    names = [look.tally.look.name for look in right.looks if look.tally.look]
+    assert names == ["rotation", "translation", *(f"rotation {axis}" for axis in "xyz"), "forward", "left", "up"]
+    shown = repr(right)
+    assert "\nrotation     " in shown
+    assert "rotation x" not in shown  # nothing is wrong with it
+
+
+def test_an_axis_is_looked_at_by_itself(rng: np.random.Generator) -> None:
+    """An over-confident roll hides behind cautious pitch and yaw."""
+    truth, estimate = tracks(rng, 3000)
+    factor = np.sqrt(np.array([1.9, 0.7, 0.7, 1.0, 1.0, 1.0]))
+    found = safecal.poses(
+        truth, estimate, COV / np.outer(factor, factor), side="right", first="rotation", quaternion="xyzw"
+    )
+    result = found.evaluate()
+    assert result.verdict.decision == "UNSAFE"
+    assert result.verdict.reason.startswith("on the axis rotation x, ")
+    decisions = {v.look.name: v.decision for v in result.verdict.looks if v.look is not None}
+    assert (decisions["all"], decisions["rotation"], decisions["rotation x"]) == ("SAFE", "SAFE", "UNSAFE")
+    assert "\nrotation x" in repr(result)
 
 
 def test_maps_mend_the_axes_and_keep_the_looks(rng: np.random.Generator) -> None:
@@ -141,7 +162,7 @@ def test_maps_mend_the_axes_and_keep_the_looks(rng: np.random.Generator) -> None
     np.testing.assert_allclose(model._axes()[1], factor, rtol=0.08)
     mended = model.apply_predictions(found).evaluate()
     assert mended.verdict.decision == "SAFE"
-    assert len(mended.looks) == 2
+    assert len(mended.looks) == 8
 
 
 def test_another_reading_that_explains_the_errors_far_better_is_suspected(rng: np.random.Generator) -> None:

@@ -113,5 +113,6 @@ def test_a_few_strange_states_are_answered_or_refused(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_strange_states_are_answered_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
     fuzz(_call, 1, 1000, capsys)

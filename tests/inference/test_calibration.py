@@ -18,6 +18,7 @@ SIDES = ("overconfident", "underconfident", "two-sided")
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_two_sided_is_twice_the_smaller_side_and_at_most_one() -> None:
     for method in ("saddlepoint", "pearson3", "normal", "montecarlo"):
         over, under, both = (
@@ -30,6 +31,7 @@ def test_two_sided_is_twice_the_smaller_side_and_at_most_one() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_the_methods_agree_on_ordinary_data() -> None:
     found = {m: calibration_test(safecal.bernoulli(Y, P), method=m) for m in ("saddlepoint", "pearson3", "montecarlo")}
     assert len({round(r.statistic, 9) for r in found.values()}) == 1

@@ -161,6 +161,7 @@ def test_one_cluster_and_a_tally_from_a_document_have_no_interval() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("clusters", "rows", "centre", "shared", "shift", "slope"),
     [

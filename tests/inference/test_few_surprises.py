@@ -46,6 +46,7 @@ def test_the_bounds_at_constant_p_are_those_of_clopper_and_pearson(surprises: in
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_bounds_of_a_few_vague_predictions_hold() -> None:
     rng = np.random.default_rng(4)
     missed = 0

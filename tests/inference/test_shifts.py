@@ -194,6 +194,7 @@ def test_the_diagnosis_names_the_class_and_its_ratio() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("n", "bias", "least"),

@@ -65,6 +65,17 @@ def test_columns_of_odometry_are_found_however_they_are_written(tmp_path: Path, 
         np.testing.assert_allclose(found.cov, cov)
 
 
+def test_odometry_is_read_without_polars_and_without_covariances(
+    tmp_path: Path, track: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pl.DataFrame(odometry(track, np.zeros((N, 6, 6)), "list")).drop("pose.covariance")
+    frame.write_csv(tmp_path / "o.csv")
+    monkeypatch.setattr("safecal.inputs.sources.polars_is_there", lambda: False)
+    found = read_trajectory(str(tmp_path / "o.csv"))
+    np.testing.assert_allclose(found.pose.position, track[:, 1:4])
+    assert found.cov is None
+
+
 def test_bad_trajectories_are_named(tmp_path: Path, track: np.ndarray) -> None:
     def said(table: np.ndarray) -> str:
         with pytest.raises((FileError, RangeError)) as error:

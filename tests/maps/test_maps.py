@@ -440,3 +440,14 @@ def test_many_rows_are_fitted_to_all_digits(kind: Callable[[], maps.Affine | map
     first, second = (step.to_dict() for model in (one, other) for step in model._steps())
     for name in ("weights", "shifts"):
         assert first[name] == pytest.approx(second[name], rel=1e-7, abs=1e-7)
+
+
+def test_axes_without_a_bias_leave_means_alone_and_make_up_for_it(rng: np.random.Generator) -> None:
+    x = rng.normal([0.0, 1.0], [1.0, 3.0], (4000, 2))
+    found = maps.Axes(bias=False).fit_states(x, np.zeros((4000, 2)), std=1.0)
+    assert found.bias_.tolist() == [0.0, 0.0]
+    assert found.factor_ == pytest.approx(np.sqrt((x * x).mean(axis=0)))
+    document = found.to_dict()
+    assert maps.Axes.from_dict(document).bias is False
+    del document["bias"]  # as written before there was a choice
+    assert maps.Axes.from_dict(document).bias is True

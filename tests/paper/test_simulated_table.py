@@ -63,6 +63,7 @@ def test_the_process_behind_the_table_explains_it_and_the_text_does_not() -> Non
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_a_thousand_tables() -> None:
     found = replicate_table1(1000)
     assert all(within.all() for within in found.within)

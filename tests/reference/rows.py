@@ -24,8 +24,7 @@ class Rows:
 
     def cumulants(self, beta: float | np.ndarray) -> np.ndarray:
         """Return log-partition, mean, variance and third cumulant of the surprise of each row, at its own beta."""
-        x = np.where(np.isfinite(self.sizes), self.sizes, 0.0)
-        odds = np.where(np.isfinite(self.sizes), np.exp(-np.reshape(beta, (-1, 1)) * x), 0.0)
+        x, odds = self._odds(beta)
         total = 1.0 + odds.sum(axis=1)
         p = odds / total[:, None]
         mean = (p * x).sum(axis=1)
@@ -34,9 +33,15 @@ class Rows:
         third = (p * centred**3).sum(axis=1) - mean**3 / total
         return np.stack([np.log(total), mean, variance, third])
 
-    def expected(self, beta: float) -> float:
-        """Return the expected sum."""
-        return math.fsum(self.weight * self.cumulants(beta)[1])
+    def _odds(self, beta: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        possible = np.isfinite(self.sizes)
+        x = np.where(possible, self.sizes, 0.0)
+        return x, np.exp(-np.reshape(beta, (-1, 1)) * x) * possible
+
+    def expected(self, beta: float | np.ndarray) -> float:
+        """Return the expected sum, each row at its own beta."""
+        x, odds = self._odds(beta)
+        return float((self.weight * (odds * x).sum(axis=1) / (1.0 + odds.sum(axis=1))).sum())
 
     def temperature(self) -> float:
         """Return the temperature at which the sum seen is the one expected."""
@@ -48,7 +53,7 @@ class Rows:
         """Return both tails of the weighted sum by Lugannani and Rice."""
 
         def mean(t: float) -> float:
-            return math.fsum(self.weight * self.cumulants(beta - t * self.weight)[1])
+            return self.expected(beta - t * self.weight)
 
         step = 1.0
         while mean(-step) > self.seen or mean(step) < self.seen:

@@ -42,6 +42,7 @@ def is_quantile(value: float, found: np.ndarray, chances: np.ndarray) -> bool:
     return chances[found < value - 1e-9].sum() < 0.96 and chances[found <= value + 1e-9].sum() > 0.94
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("bins", [1, 3])
 def test_the_null_of_ece_is_what_every_outcome_gives(seed: int, bins: int) -> None:
@@ -55,6 +56,7 @@ def test_the_null_of_ece_is_what_every_outcome_gives(seed: int, bins: int) -> No
     assert is_quantile(found.ece_quantile, ece, chances)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(4))
 def test_the_null_of_a_weighted_ece_is_what_every_outcome_gives(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
@@ -113,6 +115,7 @@ def test_the_null_of_ece_is_what_simulation_gives() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_the_null_of_ece_of_the_most_likely_class_is_what_simulation_gives() -> None:
     rng = np.random.default_rng(6)
     p = rng.dirichlet([0.4] * 4, 250)
@@ -235,6 +238,7 @@ def test_reliability_of_more_classes_from_sums_is_that_of_the_rows(n: int, class
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_spiegelhalter_keeps_its_size() -> None:
     rng = np.random.default_rng(11)
     p = rng.beta(0.5, 0.5, 400)

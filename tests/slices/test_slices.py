@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import safecal
+from safecal._sums.summary import as_sums
 from safecal.errors import DocumentError, FormError, OptionError, RangeError, ShapeError
-from safecal.judge.places import below_limit
-from safecal.slices import front_door
+from safecal.inference.sum_bounds import Keys
+from safecal.judge.places import below_limit, slice_places
+from safecal.options import Limits
+from safecal.slices import draw, seeking
 from safecal.slices.estimation import membership, shares_of_error
 from safecal.slices.reach import Reach
 
@@ -28,6 +31,11 @@ def _drawn(rng: np.random.Generator, times: float = 4.0, n: int = N) -> tuple[An
     inside = (columns["age"] >= 60) & (np.array(columns["site"]) == "c")
     happened = rng.random(n) < 1 / (1 + np.exp(-z / np.where(inside, times, 1.0)))
     return safecal.bernoulli(happened, logits=z), columns, inside
+
+
+def _second(seed: int) -> Any:
+    """Return which rows are in the second half."""
+    return draw.Halves(int(np.random.default_rng(seed).integers(0, 1 << 63))).of_rows(np.arange(N), None, "y_true")
 
 
 @pytest.fixture
@@ -56,8 +64,8 @@ def test_a_planted_slice_is_found_and_said(rng: np.random.Generator) -> None:
 def test_the_numbers_of_a_slice_are_those_of_the_half_on_which_it_was_not_found(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     frame = pytest.importorskip("pandas").DataFrame(columns)
-    found = safecal.find_slices(predictions, columns, rng=3)
-    second = front_door._halves(N, None, np.random.default_rng(3))
+    found = safecal.find_slices(predictions, columns, rng=7)
+    second = _second(7)
     excess, predicted = predictions.score().excess, predictions.score().predicted
     for place, s in enumerate(found.candidates):
         rows = eval(s.pandas, {"frame": frame}).to_numpy()
@@ -70,11 +78,11 @@ def test_the_numbers_of_a_slice_are_those_of_the_half_on_which_it_was_not_found(
 
 def test_rows_of_the_other_half_have_no_part_in_the_search(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
-    before = safecal.find_slices(predictions, columns, rng=3)
-    second = front_door._halves(N, None, np.random.default_rng(3))
+    before = safecal.find_slices(predictions, columns, rng=7)
+    second = _second(7)
     y = predictions.happened.copy()
     y[second] = rng.random(int(second.sum())) < 0.5
-    after = safecal.find_slices(safecal.bernoulli(y, logits=predictions.values), columns, rng=3)
+    after = safecal.find_slices(safecal.bernoulli(y, logits=predictions.values), columns, rng=7)
     assert [s.conditions for s in after.candidates[:3]] == [s.conditions for s in before.candidates[:3]]
     assert [s.conditions for s in after.candidates[3:]] != [s.conditions for s in before.candidates[3:]]
     assert [s.ecd for s in after.candidates[:3]] != [s.ecd for s in before.candidates[:3]]
@@ -108,6 +116,18 @@ def test_finding_none_says_what_would_have_been_found(rng: np.random.Generator) 
     assert "a temperature of 0.33" in str(Reach(0.1, 1 / 3, 0.95, False))
 
 
+def test_rows_without_weight_make_no_promise(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 1.0)
+    assert safecal.find_slices(predictions, columns).reach is not None
+    few = np.where(np.arange(N) < 50, 1.0, 0.0)
+    assert safecal.find_slices(predictions, columns, sample_weight=few).reach is None
+
+
+def test_a_few_rows_are_not_told_that_a_feature_is_their_outcome() -> None:
+    found = safecal.find_slices(safecal.bernoulli([0, 1], [0.3, 0.4]), {"x": [1, 2]})
+    assert found.features == ("x",)
+
+
 def test_depth_one_has_one_condition_and_depth_three_may_have_three(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     for depth in (1, 3):
@@ -127,7 +147,7 @@ def test_a_global_temperature_is_not_taken_for_a_slice(rng: np.random.Generator)
 def test_clusters_stay_in_one_half_and_widen_the_intervals(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     clusters = np.arange(N) // 5
-    second = front_door._halves(N, clusters, np.random.default_rng(0))
+    second = draw.Halves(3, range(N // 5), np.full(N // 5, 5)).of_rows(np.arange(N), clusters, "y_true")
     assert (second.reshape(-1, 5) == second.reshape(-1, 5)[:, :1]).all()
     assert second.mean() == pytest.approx(0.5, abs=0.01)
     found = safecal.find_slices(predictions, columns, cluster=clusters)
@@ -179,13 +199,9 @@ def test_an_impossible_outcome_makes_its_slice_infinite(rng: np.random.Generator
 def test_same_rows_are_told_by_the_simplest_description(found: safecal.Slices) -> None:
     assert len({s.conditions for s in found}) == len(found)
     s = found.candidates[0]
-    mask = np.arange(100) < 50
-    other = np.arange(100) < 49
-    longer = safecal.Slice(
-        (*s.conditions, safecal.Condition("x", "<", 3, "number")), 49, s.share, s.estimated_on, s.ecd, s.firm,
-        s.temperature, s.predicted, s.observed, s.dimensions,
-    )  # fmt: skip
-    assert front_door._merged([longer, s], [(other, True), (mask, True)], "over") == (s,)
+    longer = replace(s, conditions=(*s.conditions, safecal.Condition("x", "<", 3, "number")))
+    assert seeking._merged([longer, s], [0, 1], lambda a, b: 0.98, over=True) == [1]
+    assert seeking._merged([longer, s], [0, 1], lambda a, b: 0.4, over=True) == [1, 0]
 
 
 def test_documents_are_read_back_and_checked(found: safecal.Slices) -> None:
@@ -208,6 +224,7 @@ def test_slices_are_frames_and_arrow_streams_and_pages(found: safecal.Slices) ->
     assert found.to_frame("polars").equals(pl.DataFrame(pa.table(found)))
     page = found._repr_html_()
     assert "<svg" in page
+    assert ">elsewhere</th>" in page
     assert found[0].condition.replace(">=", "&gt;=") in page
     display = found.plot()
     assert repr(display).startswith("SlicesDisplay: ")
@@ -244,7 +261,7 @@ def test_a_search_tells_how_far_it_is_and_ctrl_c_leaves_what_was_found(rng: np.r
 def test_beyond_a_million_rows_some_are_drawn_and_all_are_estimated(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front_door, "DRAWN", 3000)
+    monkeypatch.setattr(draw, "DRAWN", 3000)
     predictions, columns, _ = _drawn(rng)
     found = safecal.find_slices(predictions, columns)
     assert found.searched == 3000
@@ -257,6 +274,7 @@ def test_without_a_feature_there_is_no_slice(rng: np.random.Generator) -> None:
     found = safecal.find_slices(predictions, {"same": np.zeros(N)})
     assert not found.candidates
     assert repr(found).endswith("left out: same (its values are all alike)")
+    assert found.sentence.endswith("there is no feature to look at.")
 
 
 def test_wrong_arguments_are_refused(rng: np.random.Generator) -> None:
@@ -281,7 +299,7 @@ def test_what_may_go_wrong_is_shared_out_once() -> None:
     assert shares_of_error(3, 0) == [0.25, 0.125, 0.125]
     masks = [np.array([True, True, False, False]), np.array([True, False, True, False])]
     second = np.array([False, True, True, False])
-    assert membership(masks, second, 1).tolist() == [9, 1, 0, 8]
+    assert membership(masks, second).tolist() == [3, 65, 66, 0]
 
 
 def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Generator) -> None:
@@ -299,6 +317,9 @@ def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Gene
     assert found.verdict.diagnosis.cause == "only a slice"
     assert found.slices is not None
     assert found.slices.sentence in repr(found)
+    page = found._repr_html_()
+    assert ">For whom</figcaption>" in page
+    assert "intervals hold together at 95" in page
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert safecal.Evaluation.from_dict(document) == found
     assert found.judge(local_threshold=2.0).decision == plain.verdict.decision
@@ -309,6 +330,80 @@ def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Gene
     assert not average.where
     with pytest.raises(DocumentError, match="as many rows in its `slices`"):
         safecal.Evaluation.from_dict(document | {"slices": document["slices"] | {"n": 20_001}})
+
+
+def test_a_lower_level_does_not_make_safe_what_was_never_looked_at_closely(rng: np.random.Generator) -> None:
+    """Bounds at 99.9999 % show nothing of a slice that those at 95 % show to be beyond the limit."""
+    predictions, columns, _ = _drawn(rng, 5.0, 10_000)
+    firm = predictions.evaluate(features=columns, level=0.9999999999)
+    assert predictions.evaluate(features=columns).verdict.decision == "UNSAFE"
+    assert firm.slices is not None
+    assert not [s for s in firm.slices if s.firm > 0.2]
+    again = firm.judge(level=0.95)
+    assert again.decision == "UNDETERMINED"
+    assert again.where[0].type == "slice"
+    assert not again.where[0].shown
+
+
+def test_a_candidate_that_is_not_listed_is_judged(found: safecal.Slices) -> None:
+    """Of two with about the same rows the simpler one is listed; the other may be the one beyond the limit."""
+    worst = max(found.candidates, key=lambda s: s.firm)
+    assert worst.firm > 0.1
+    limits = Limits(local_threshold=0.1)
+    mild = replace(worst, ecd=replace(worst.ecd, value=0.05, low=0.01, high=0.09), firm=0.005)
+    listed = replace(found, found=(mild,), candidates=(mild, worst))
+    assert [(place.name, place.shown) for place in slice_places(listed, limits)] == [(worst.condition, True)]
+    both = replace(found, found=(worst,), candidates=(mild, worst))
+    assert [place.name for place in slice_places(both, limits)] == [worst.condition]
+    assert not slice_places(replace(both, direction="under"), limits)
+
+
+def test_a_search_that_was_stopped_is_not_safe(rng: np.random.Generator) -> None:
+    predictions, columns, _ = _drawn(rng, 1.0)
+
+    def stop(done: float) -> None:
+        raise KeyboardInterrupt
+
+    found = predictions.evaluate(features=columns, progress=stop)
+    assert found.verdict.on_average == "SAFE"
+    assert found.verdict.decision == "UNDETERMINED"
+    assert "the search for slices was stopped before its end" in found.verdict.reason
+
+
+def test_slices_of_a_model_that_is_wrong_everywhere_are_not_shown_to_be_worse(rng: np.random.Generator) -> None:
+    z, columns = rng.normal(0, 2, 6000), {"site": rng.choice(list("abcd"), 6000), "x": rng.normal(size=6000)}
+    predictions = safecal.bernoulli(rng.random(6000) < 1 / (1 + np.exp(-z / 2.5)), logits=z)
+    found = safecal.find_slices(predictions, columns)
+    assert len(found)
+    assert {s.compared for s in found} == {"alike"}
+    assert "shown to be worse than the other rows." in found.sentence
+    assert f"not shown to be worse than the other rows, whose ECD is {found[0].elsewhere:+.3f}" in repr(found)
+    worse = np.where(columns["site"] == "c", 8.0, 1.6)
+    found = safecal.find_slices(
+        safecal.bernoulli(rng.random(6000) < 1 / (1 + np.exp(-z / worse)), logits=z), columns
+    )  # fmt: skip
+    assert found[0].condition == "site is c"
+    assert found[0].compared == "above"
+    assert found[0].beyond.low > 0.0
+    assert "shown to be worse" not in found.sentence
+    below = replace(found[0], beyond=replace(found[0].beyond, value=-0.2, low=-0.3, high=-0.1))
+    assert "no worse than the other rows" in repr(replace(found, found=(below,)))
+
+
+def test_a_slice_of_two_percent_at_the_end_of_a_number_is_found(rng: np.random.Generator) -> None:
+    n = 20_000
+    z, x = rng.normal(0, 2, n), rng.normal(size=n)
+    wrong = np.where(x >= np.quantile(x, 0.98), 5.0, 1.0)
+    found = safecal.find_slices(safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / wrong)), logits=z), {"x": x})
+    assert found[0].conditions[0].operator == ">="
+    assert found[0].share < 0.03
+
+
+def test_few_rows_are_bounded_by_their_skewness_and_by_the_spread_of_the_model(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, 100)
+    tally = safecal.bernoulli(rng.random(100) < 1 / (1 + np.exp(-z / 2.5)), logits=z).tally()
+    keys = Keys.of(as_sums([tally.summary]))
+    assert keys.bounds((0.01, -1), cautious=0)[0][0] > keys.bounds((0.01, -1))[0][0]
 
 
 def test_slices_below_the_limit_are_named_beside_safe(rng: np.random.Generator) -> None:

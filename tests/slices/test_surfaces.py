@@ -11,8 +11,6 @@ import pytest
 import safecal
 from safecal.cli.main import main
 from safecal.cli.terminal import searching
-from safecal.engines.batches import Batch, evaluate_batches
-from safecal.errors import OptionError
 from safecal.inputs.values import from_text, known
 
 N = 8000
@@ -92,20 +90,6 @@ def test_a_report_without_slices_says_so_or_nothing(tmp_path: Path, rng: np.rand
     assert "; and 2 more." in text
     predictions.evaluate().report(tmp_path / "without.html")
     assert "For whom</h2>" not in (tmp_path / "without.html").read_text(encoding="utf-8")
-
-
-def test_features_of_batches_need_all_rows_in_memory(rng: np.random.Generator) -> None:
-    def batches() -> list[Batch]:
-        return [
-            Batch(safecal.bernoulli([0, 1] * 100, [0.3, 0.6] * 100), features={"x": rng.normal(size=200)})
-            for _ in range(3)
-        ]
-
-    found = evaluate_batches(batches)
-    assert found.slices is not None
-    assert found.slices.features == ("x",)
-    with pytest.raises(OptionError, match="more than 250"):
-        evaluate_batches(batches, max_rows=250)
 
 
 def test_columns_of_features_keep_what_they_hold() -> None:

@@ -27,6 +27,7 @@ def test_heavy_weights_have_an_answer() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [50, 300, 2000])
 @pytest.mark.parametrize("tail", [0.5, 0.7, 1.0, 1.5, 3.0])
 def test_heavy_weights_keep_the_size(tail: float, n: int) -> None:

@@ -59,7 +59,7 @@ def test_many_runs_have_a_verdict_by_axis_and_the_factors_that_mend_them(
     page = report.read_text(encoding="utf-8")
     assert "Error ellipses along the track, with the truth" in page
     assert "NEES and ECD over time" in page
-    assert page.count('<th scope="row">forward</th>') == 1
+    assert '<th scope="row">forward</th>' in page
     factors = from_dict(json.loads(save.read_text()))._axes()[1]
     assert factors[3] == pytest.approx(2.0, rel=0.2)
     assert np.delete(factors, 3) == pytest.approx(np.ones(5), rel=0.2)
@@ -141,7 +141,7 @@ def test_wide_rotations_are_noted(runs: tuple[Path, list[str]], capsys: pytest.C
     folder, files = runs
     np.savetxt(folder / "cov.csv", np.diag([1.0, 1, 1, 1, 1, 1]), delimiter=",")
     assert many(folder, files, *NAMED) == 0
-    assert "100 % of the poses have rotations uncertain by more than 0.5 rad" in " ".join(
+    assert "100 % of the poses have rotations uncertain by more than 0.2 rad" in " ".join(
         capsys.readouterr().out.split()
     )
 

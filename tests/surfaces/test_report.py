@@ -154,6 +154,18 @@ def test_the_verdict_comes_first(case: str) -> None:
     assert set(order) - {"tables", "fix"} <= set(names)
 
 
+def test_the_glossary_explains_the_words_of_the_page_and_no_others() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    p = np.linspace(0.05, 0.95, 300)
+    states = safecal.gaussian(x, np.zeros_like(x), std=0.9).evaluate()
+    classes = safecal.evaluate(np.arange(300) % 2, p)
+    listed = [{item.text for item in Reader(report_html(one)).root.all("dt")} for one in (states, classes)]
+    of_classes = {"ECE", "ECE by chance", "ESCE", "Brier"}
+    assert not listed[0] & of_classes
+    assert of_classes <= listed[1]
+    assert {"ECD", "excess", "surprisal", "nat"} <= listed[0] & listed[1]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_every_table_can_be_read_aloud(case: str) -> None:
     root = read(case)

@@ -75,6 +75,7 @@ def test_the_order_of_the_rows_is_free() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_correct_filters_stay_in_the_band_and_pass_the_test_on_runs_but_not_a_pooled_one() -> None:
     rng = np.random.default_rng(2)
     pooled, by_run, inside = [], [], []

@@ -65,6 +65,7 @@ CATALOGUE = {
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 @pytest.mark.parametrize("fault", CATALOGUE)
 @pytest.mark.parametrize("form", ["cov", "precision"])
 def test_one_bad_matrix_among_many_thousand_is_named(fault: str, form: str) -> None:

@@ -39,6 +39,7 @@ def test_error_bars_of_mixtures(tool: ModuleType) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_particles_against_exact_answers(tool: ModuleType) -> None:
     rows = [line.strip("| ").split(" | ") for line in tool.particle_table(rows=300, count=600).splitlines()[2:]]
     assert len(rows) == 2 * 3 * 4

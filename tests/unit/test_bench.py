@@ -26,7 +26,7 @@ def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(results.read_text(encoding="utf-8"))
-    assert set(found) - {"states"} == {"machine", "binary", "first", "multiclass", "groups", "files"}
+    assert set(found) - {"states"} == {"machine", "binary", "first", "multiclass", "groups", "files", "slices"}
     names = ["safecal, one thread", "safecal.evaluate", "scikit-learn calibration_curve"]
     assert [entry["name"] for entry in found["binary"]["entries"]] == names
     ours = found["binary"]["entries"][0]

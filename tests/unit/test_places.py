@@ -258,6 +258,7 @@ def test_groups_with_clusters_are_judged_by_their_clusters() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.no_cover
 def test_shocks_that_clusters_share_make_no_group_unsafe(rng: np.random.Generator) -> None:
     alarms = 0
     for _ in range(30):

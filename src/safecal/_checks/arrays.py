@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from fractions import Fraction
+from numbers import Integral, Rational
 from typing import Any
 
 import numpy as np
@@ -209,7 +209,7 @@ def as_numbers(value: object, name: str) -> AnyArray:
             )
     got = f"dtype {array.dtype}"
     objects = array.reshape(-1) if array.dtype.kind == "O" else ()
-    exact = next((v for v in objects if isinstance(v, Decimal | Fraction)), None)
+    exact = next((v for v in objects if isinstance(v, Decimal | Rational) and not isinstance(v, Integral)), None)
     if exact is not None:
         got = f"{type(exact).__name__} objects"
         hint = f"convert them to the nearest floats yourself: `np.asarray({name}, dtype=float)`."

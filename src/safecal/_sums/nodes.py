@@ -1,8 +1,8 @@
-"""The spectrum of rows with more than two outcomes: their log-partition at a few temperatures, also by group."""
+"""Log-partitions: what a family says of its rows, and the spectrum of more than two outcomes, also by group."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -11,12 +11,30 @@ from .._kernels.compiled import column_sums
 from .._kernels.spectrum import NODES
 from .._types import AnyArray, FloatArray, IndexArray
 from .cells import Cells, WeightedCells
+from .clusters import NEAR, Near
 from .scored import Together, added, union
 
-__all__ = ["PLAIN", "WEIGHTED", "NodeTable", "Nodes", "Spectrum", "node_sums"]
+__all__ = [
+    "AT_NEAR", "PLAIN", "WEIGHTED", "Cumulants", "NodeTable", "Nodes", "Partition", "Spectral", "Spectrum", "node_sums",
+]  # fmt: skip
+
+AT_NEAR = [NODES.index(beta) for beta in NEAR]
 
 _OTHERS = ("surprises", "classes", "heaviest")
 _COLUMNS = 6  # w times R and its three derivatives; w**2 times the second, w**3 times the third
+
+
+class Cumulants(NamedTuple):
+    """``A(beta)``, the log of the sum or integral of ``p**beta``, and its first three derivatives, one value a row."""
+
+    value: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
+
+
+# beta, one for all rows or one a row -> the cumulants at it
+Partition = Callable[[AnyArray | float], Cumulants]
 
 
 @final
@@ -243,3 +261,18 @@ def node_sums(
     for node in scaled:
         columns += [*node, possible * node[2], possible * possible * node[3]]
     return column_sums([*columns, weight * weight * wrong], index, size)
+
+
+class Spectral(NamedTuple):
+    """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for.
+
+    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell; where it
+    does, ``coarse`` numbers the coarse one, with -1 for rows that are in none. ``nodes`` makes ``R`` and its
+    derivatives at the nodes for each row, as `node_rows` gives them; Gaussian states need none.
+    """
+
+    spectrum: Cells | WeightedCells | Nodes | None
+    near: Callable[[], Near] | None
+    order: IndexArray | None = None
+    nodes: Callable[[], FloatArray] | None = None
+    coarse: Callable[[], IndexArray] | None = None

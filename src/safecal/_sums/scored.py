@@ -14,7 +14,18 @@ from .._steady import steadied
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .summary import COLUMN, OF_CLASSES, OPTIONAL, Summary
 
-__all__ = ["Scored", "Together", "added", "added_up", "completed", "merged", "summaries", "summed", "union"]
+__all__ = [
+    "known_surprisal",
+    "Scored",
+    "Together",
+    "added",
+    "added_up",
+    "completed",
+    "merged",
+    "summaries",
+    "summed",
+    "union",
+]
 
 
 @final
@@ -221,3 +232,9 @@ def union(keys: Keys, others: Keys) -> Together:
     places = {key: place for place, key in enumerate(keys)}
     index = np.fromiter((places.setdefault(key, len(places)) for key in others), dtype=np.intp, count=len(others))
     return tuple(places), index
+
+
+def known_surprisal(scored: Scored) -> FloatArray:
+    """Return the surprisals; only normalised predictions, which have them, have a log-partition."""
+    assert scored.surprisal is not None
+    return scored.surprisal

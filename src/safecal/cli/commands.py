@@ -18,10 +18,8 @@ from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..files import parsed_json
 from ..inputs.columns import Columns, in_options
-from ..judge.baseline import WORSE, Baseline
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate
-from ..judge.planning import rows_needed
 from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
 from .options import limit_options
@@ -55,7 +53,11 @@ def run_evaluate(options: argparse.Namespace) -> int:
         progress=None if not table.columns.features else searching(),
         **limit_options(options),
     )
-    baseline = None if before is None else Baseline.of(found, before)
+    baseline = None
+    if before is not None:
+        from ..judge.baseline import WORSE, Baseline
+
+        baseline = Baseline.of(found, before)
     if options.gate:
         options.decided = GATE.get(found.verdict.decision, UNDETERMINED)
         if baseline is not None and baseline.decision == WORSE and found.verdict.decision != UNSAFE:
@@ -165,6 +167,8 @@ def run_compare(options: argparse.Namespace) -> int:
 
 def run_plan(options: argparse.Namespace) -> int:
     """Say how many rows would decide."""
+    from ..judge.planning import rows_needed
+
     check_outputs(inputs={"file": options.file})
     rows = TableFile.opened(options.file, options, options.prob, options.logits).whole()
     tally = rows.predictions.tally(sample_weight=rows.sample_weight, cluster=rows.cluster, bins=None)

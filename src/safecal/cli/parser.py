@@ -11,10 +11,12 @@ from ..errors import OptionError
 from ..visible import visible
 from .options import (
     LIMITS,
+    LM,
     MOST_BINS,
     RULE_ABOUT,
     RULES,
     WATCH,
+    add_lm_options,
     add_watch_options,
     between,
     level_and_column,
@@ -52,9 +54,9 @@ _EVALUATE = """examples:
   safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
-A file is read once, and all results come from sums over all of its rows. Up to --max-rows rows are kept in memory as
-well. In larger files, memory grows only with the number of groups and clusters, up to a million. The output names the
-methods that were used."""
+A file is read once, a large one with --features twice, and all results come from sums over all of its rows. Up to
+--max-rows rows are kept in memory as well. In larger files, memory grows only with the number of groups and clusters,
+up to a million. The output names the methods that were used."""
 
 _COMPARE = """examples:
   safecal compare new.csv old.csv --y label --prob score
@@ -77,7 +79,7 @@ By default the simplest map that is as good as the best is taken, and after it t
 over-confidence is ruled out. Evaluate the result on rows that were not used to fit it."""
 
 
-_OWN_MODULE = ("recalibrate", "poses", "watch", "paper")  # commands with a module of their own
+_OWN_MODULE = ("recalibrate", "lm", "poses", "watch", "paper")  # commands with a module of their own
 
 
 def _later(name: str) -> Callable[[argparse.Namespace], int]:
@@ -216,6 +218,12 @@ def _watch(parser: argparse.ArgumentParser) -> None:
     _columns(parser)
 
 
+def _lm(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = LM
+    add_lm_options(parser)
+    _limits(parser)
+
+
 def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report",
@@ -238,6 +246,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "compare": ("compare two models on the same rows", _compare),
     "plan": ("estimate how many rows a verdict needs, from a sample of the predictions", _plan),
     "recalibrate": ("find what fixes a model, or apply it", _recalibrate),
+    "lm": ("judge a language model by texts that people wrote", _lm),
     "poses": ("judge the covariances of estimated poses: TUM text or nav_msgs/Odometry, one run or many", _poses),
     "watch": ("watch a model in use, and raise an alarm when it becomes over-confident", _watch),
     "demo": ("try safecal on two simulated models, one safe and one unsafe", _demo),

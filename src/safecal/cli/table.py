@@ -9,10 +9,9 @@ from typing import Any, TypedDict, Unpack, final
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
 from ..inputs.columns import SHELL, Columns, Stated, Unclear, about_columns, find_columns, matching, near_names
-from ..inputs.logs import SampleLogs, log_kind
-from ..inputs.questions import Scale
 from ..inputs.reader import Batch, Reader, Rows, join_batches
 from ..inputs.sources import Source, open_source
+from ..inputs.text_files import log_kind
 from .terminal import Progress
 
 __all__ = ["Kept", "TableFile", "chosen_columns", "file_inputs"]
@@ -193,6 +192,9 @@ def chosen_columns(
 
 def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None) -> tuple[Source, Columns]:
     """Open logs of language models, which say themselves what happened and what was predicted."""
+    from ..inputs.logs import SampleLogs
+    from ..inputs.questions import Scale
+
     source = SampleLogs(files, Scale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None)))
     said = {"--y": options.y, "--prob or --logits": values, "--label": options.label, "--pos-label": options.pos_label}
     told = next((name for name, value in said.items() if value is not None), None)

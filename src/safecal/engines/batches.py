@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Self, TypeVar, Unpack, final
 
@@ -31,6 +31,7 @@ from ..inputs.values import from_text
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
+from ..slices.front_door import SliceStream
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
 
@@ -38,6 +39,7 @@ MAX_ROWS = 1_000_000
 _THREADS = 2  # results do not depend on it
 _AHEAD = 4  # batches that are read before the first of them is done
 MAX_VALUES = 30_000_000  # rows times classes that are held at once
+_FEWEST_DRAWN = 10_000  # rows, where features are searched
 
 
 @steady
@@ -58,7 +60,8 @@ def evaluate_batches(
     Parameters
     ----------
     batches : callable
-        Returns the batches, from the first. It is called a second time for quantile bins of more than ``max_rows``.
+        Returns the batches, from the first. It is called again for quantile bins of more than ``max_rows``, and for the
+        slices of their features.
     bins : int, Bins or None, default 10
         The bins of the table.
     bin_on : {"probability", "confidence", "entropy"}, optional
@@ -67,7 +70,8 @@ def evaluate_batches(
         Bins of equal width, or of about equally many rows. Beyond ``max_rows`` the edges of the latter are right to a
         millionth of the range.
     max_rows : int, default 1_000_000
-        Rows that are held in memory.
+        Rows that are held in memory. Of more, as many are drawn to be searched for slices (10 000 at least, a million
+        at most), and all are estimated.
     once : bool, default False
         Whether the batches can be read only once.
     progress : callable, optional
@@ -108,13 +112,16 @@ def evaluate_batches(
             by=whole.by,
             cluster=whole.cluster,
             sample_weight=whole.sample_weight,
-            features=None if whole.features is None else {k: from_text(x) for k, x in whole.features.items()},
+            features=plain_features(whole),
             progress=progress,
             **limits,
         )
+    sought = None
     if held[0].features is not None:
-        rule = f"needs all rows in memory; there are more than {max_rows}"
-        raise fail(OptionError, "features", rule, hint="raise `max_rows`, or draw some of the rows.")
+        if once:
+            rule = f"of more than {max_rows} rows that can be read only once cannot be searched"
+            raise fail(OptionError, "features", rule, hint="save the rows to a file first, or raise `max_rows`.")
+        sought = SliceStream(checked.level, _drawn(held[0].predictions, max_rows), from_text, progress)
     whole_stream = chain(held, [rest], stream)
     if bins is not None and strategy == "quantile" and not isinstance(bins, Bins):
         if once:
@@ -127,9 +134,41 @@ def evaluate_batches(
     else:
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
     labels = FromOne()
-    tally = tally_batches(_looked_at(whole_stream, labels), plan)
+    rows = whole_stream if sought is None else _drawn_from(whole_stream, sought)
+    tally = tally_batches(_looked_at(rows, labels), plan)
     labels.refuse()
-    return Evaluation.of(tally, checked)
+    slices = None
+    if sought is not None:
+        sought.search(tally.clusters)
+        slices = sought.slices(tally_batches(_numbered(batches(), sought), Plan()))
+    return Evaluation.of(tally, checked, slices=slices)
+
+
+def plain_features(whole: Batch) -> dict[str, AnyArray] | None:
+    """Return the features of all rows, with text read as what it spells."""
+    return None if whole.features is None else {name: from_text(x) for name, x in whole.features.items()}
+
+
+def _drawn(predictions: Predictions, max_rows: int) -> int:
+    """Return how many rows are drawn for the search, so that they can be held."""
+    width = max(getattr(predictions, "values", np.empty(0)).size // predictions.n, 1)
+    return min(max(max_rows, _FEWEST_DRAWN), MAX_VALUES // width)
+
+
+def _drawn_from(stream: Iterable[Batch], sought: SliceStream) -> Iterator[Batch]:
+    """Pass batches on, and draw rows for the search."""
+    for batch in stream:
+        assert batch.features is not None
+        sought.add(batch.predictions, batch.sample_weight, batch.cluster, batch.features)
+        yield replace(batch, features=None)
+
+
+def _numbered(stream: Iterable[Batch], sought: SliceStream) -> Iterator[Batch]:
+    """Pass batches on, grouped by the slices that their rows lie in."""
+    for batch in stream:
+        assert batch.features is not None
+        numbers = sought.numbers(batch.predictions, batch.cluster, batch.features)
+        yield replace(batch, by={"slices": numbers}, features=None)
 
 
 def _looked_at(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:

@@ -1,6 +1,7 @@
 """The front door for dataframes: columns are named, and the engine that holds them does the work."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits
 from .expressed.formulas import collected
 from .expressed.pipeline import express
-from .partitions import evaluate_partitions
+from .partitions import evaluate_partitions, refuse_features
 
 __all__ = ["evaluate_frame"]
 
@@ -54,6 +55,7 @@ def evaluate_frame(
     by: str | Sequence[str] | None = None,
     cluster: str | None = None,
     sample_weight: str | None = None,
+    features: str | Sequence[str] | None = None,
     clip: float | None = None,
     max_rows: int = 1_000_000,
     **limits: Unpack[LimitOptions],
@@ -103,6 +105,10 @@ def evaluate_frame(
         The column of clusters: rows that depend on each other share one.
     sample_weight : str, optional
         The column of weights.
+    features : str or sequence of str, optional
+        The columns in which slices are looked for, as by `find_slices`. Of more than ``max_rows`` rows as many are
+        drawn to be searched, and all are estimated: the frame is read twice. Spark, Dask and remote databases do that
+        up to ``max_rows`` rows.
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``; off by default.
     max_rows : int, default 1_000_000
@@ -148,12 +154,15 @@ def evaluate_frame(
         {"pos_label": pos_label, "labels": labels, "clip": clip},
         stated,
     )
+    if features is not None:
+        columns = replace(columns, features=(features,) if isinstance(features, str) else tuple(features))
     _there(there, columns)
     gaussian = columns.form in ("gaussian", "ensemble")
     bins = Plan.wanted(bins, not gaussian, bin_on, strategy)
     try:
-        lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile")
+        lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile" and not columns.features)
         if lazy is not None and rows > max_rows:
+            refuse_features(columns, max_rows)
             return express(lazy, columns, rows).evaluate(bins, bin_on, strategy, checked)
         return evaluate_partitions(
             frame, columns, bins=bins, bin_on=bin_on, strategy=strategy, max_rows=max_rows,

@@ -11,7 +11,7 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import BinOn, Strategy
-from ..errors import EmptyError, EngineError, InputError
+from ..errors import EmptyError, EngineError, InputError, OptionError
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
 from ..families.gaussian import gaussian
@@ -23,7 +23,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
 from . import batches
-from .batches import Grid, evaluate_batches, refuse_unbounded
+from .batches import Grid, evaluate_batches, plain_features, refuse_unbounded
 from .workers import (
     FAN_IN,
     VALUES,
@@ -41,7 +41,7 @@ from .workers import (
     work,
 )
 
-__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch"]
+__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch", "refuse_features"]
 
 
 @final
@@ -289,12 +289,22 @@ def evaluate_partitions(
     if rows <= max_rows and rows * width <= batches.MAX_VALUES:
         whole = fetch(frame, columns)
         return evaluate_predictions(
-            whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.sample_weight
-        )
+            whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.sample_weight,
+            features=plain_features(whole),
+        )  # fmt: skip
+    refuse_features(columns, max_rows)
     plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
     tally = cluster.answer(Task(columns, plan)).found
     assert isinstance(tally, Tally)
     return Evaluation.of(tally, checked)
+
+
+def refuse_features(columns: Columns, max_rows: int) -> None:
+    """Refuse to look for slices in rows that engines elsewhere sum."""
+    if columns.features:
+        rule = f"of more than {max_rows} rows cannot be searched by Spark, Dask or a remote database"
+        hint = "write them to a Parquet file, and evaluate `polars.scan_parquet(file)`; or raise `max_rows`."
+        raise fail(OptionError, "features", rule, hint=hint)
 
 
 def fetch(frame: Any, columns: Columns) -> Batch:

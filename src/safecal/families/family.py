@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple, Self, final
+from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 
@@ -17,47 +17,17 @@ from .._kernels.compiled import Sums
 from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
 from .._sums.causes import ClassSums
-from .._sums.cells import Cells, WeightedCells
-from .._sums.clusters import NEAR, Near
+from .._sums.clusters import Near
 from .._sums.forecasts import ForecastColumns
-from .._sums.nodes import Nodes
+from .._sums.nodes import AT_NEAR, Cumulants, Nodes, Partition, Spectral
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, BinOn, FloatArray, IndexArray, Mapped, Rows
 from ..errors import OptionError, UnavailableError
 
-__all__ = ["AT_NEAR", "BLOCK", "Cumulants", "Family", "FamilyWords", "Partition", "Spectral", "partition_surprisal"]
+__all__ = ["AT_NEAR", "BLOCK", "Cumulants", "Family", "FamilyWords", "Partition", "Spectral"]
 
 BLOCK = 65_536
-AT_NEAR = [NODES.index(beta) for beta in NEAR]
 _FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc need not map anew each time
-
-
-class Cumulants(NamedTuple):
-    """``A(beta)``, the log of the sum or integral of ``p**beta``, and its first three derivatives, one value a row."""
-
-    value: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    third: FloatArray
-
-
-class Spectral(NamedTuple):
-    """The spectrum of some rows, where there is one, and what clusters of them need, made when it is asked for.
-
-    ``order`` numbers the cell of each row in the order of the predictions, where the spectrum does not tell; where it
-    does, ``coarse`` numbers the coarse one, with -1 for rows that are in none. ``nodes`` makes ``R`` and its
-    derivatives at the nodes for each row, as `node_rows` gives them; Gaussian states need none.
-    """
-
-    spectrum: Cells | WeightedCells | Nodes | None
-    near: Callable[[], Near] | None
-    order: IndexArray | None = None
-    nodes: Callable[[], FloatArray] | None = None
-    coarse: Callable[[], IndexArray] | None = None
-
-
-# beta, one for all rows or one a row -> the cumulants at it
-Partition = Callable[[AnyArray | float], Cumulants]
 
 
 @final
@@ -366,28 +336,6 @@ class Family(ABC):
         """
         return None
 
-    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
-        """Score some rows, and return what inference needs of them beside their sums.
-
-        Parameters
-        ----------
-        rows : slice
-            Which rows.
-        weight : ndarray of shape (n,) or None
-            Checked weights of all rows.
-
-        Returns
-        -------
-        scored : Scored
-            Columns of these rows.
-        weight : ndarray or None
-            Their weights.
-        spectral : Spectral
-            Their spectrum.
-        """
-        scored, w = self.weighted(rows, weight)
-        return scored, w, self.spectral(rows, scored, w)
-
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         """Return what inference needs of some rows beside their sums.
 
@@ -443,9 +391,3 @@ class Family(ABC):
             Their weights.
         """
         return self._score(rows), None if weight is None else block(weight, rows)
-
-
-def partition_surprisal(scored: Scored) -> FloatArray:
-    """Return the surprisals; only normalised predictions, which have them, have a log-partition."""
-    assert scored.surprisal is not None
-    return scored.surprisal

@@ -37,6 +37,8 @@ __all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
 
+Parts = tuple[tuple[Look, tuple[int, ...]], ...]
+
 
 @final
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -65,9 +67,8 @@ class Gaussian(Predictions):
     angles: tuple[int, ...] = ()  # components whose errors are wrapped
     method: str | None = None  # how mean and spread were made, where they are not those that were given
     row_labels: RowLabels | None = None
-    parts: tuple[tuple[str, tuple[int, ...]], ...] = ()  # components that are looked at by themselves, too, by name
-    part: str | None = None  # the part of other states that these are
-    seen: Look | None = None  # how they are seen, where they stand for something else
+    parts: Parts = ()  # components that are looked at by themselves, too
+    seen: Look | None = None  # how they are seen, where they stand for something else, or are a part of it
     beside: tuple[Predictions, ...] = ()  # other looks at the same rows
 
     @property
@@ -82,19 +83,17 @@ class Gaussian(Predictions):
     def look(self) -> Look | None:
         if self.seen is not None:
             return self.seen
-        if self.part is not None:
-            return Look(self.part, f"in {self.part}")
         return Look("all", "in all axes together") if self.parts else None
 
     @property
     def others(self) -> tuple[Predictions, ...]:
-        return (*self.beside, *(self.marginal(kept, name) for name, kept in self.parts))
+        return (*self.beside, *(self.marginal(kept, look) for look, kept in self.parts))
 
-    def marginal(self, kept: tuple[int, ...], name: str | None = None) -> Gaussian:
+    def marginal(self, kept: tuple[int, ...], look: Look | None = None) -> Gaussian:
         """Return some components of states with covariance matrices, the others integrated out."""
         assert self.form == "cov"
         matrices = np.asarray(self.spread, dtype=np.float64)[..., kept, :][..., kept]
-        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), part=name)
+        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), seen=look)
 
     @property
     def _spread_by_row(self) -> bool:
@@ -332,7 +331,7 @@ def states(
     mean: AnyArray,
     cov: AnyArray,
     method: str | None = None,
-    parts: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    parts: Parts = (),
 ) -> Gaussian:
     """Return states that were checked already, with a covariance each or one for all."""
     shared = np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if cov.ndim == 2 else None

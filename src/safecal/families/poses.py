@@ -12,9 +12,10 @@ from .._checks.poses import DIMENSIONS, checked_poses, named
 from .._checks.states import covariance_factor
 from .._kernels.poses import Pose, Side, tangent_errors
 from .._steady import steady
+from .._sums.looks import Look
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import CovarianceError, ShapeError
-from .gaussian import Gaussian, states
+from .gaussian import Gaussian, Parts, states
 
 __all__ = ["Convention", "axis_names", "pose_errors", "poses", "suspicions"]
 
@@ -46,17 +47,20 @@ class Convention(NamedTuple):
         return np.ascontiguousarray(np.concatenate([errors[:, turn:], errors[:, :turn]], axis=1))
 
     @property
-    def parts(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Where rotation and translation stand; nothing where there is only one of them."""
+    def parts(self) -> Parts:
+        """What is looked at by itself: rotation and translation, and each axis, which alone cannot acquit."""
         turn, move = DIMENSIONS[self.group]
-        if not move:
-            return ()
-        start = 0 if self.first == "rotation" else move
-        end = turn if self.first == "rotation" else 0
-        return (
-            ("rotation", tuple(range(start, start + turn))),
-            ("translation", tuple(range(end, end + move))),
-        )
+        numbers = [*range(turn), *range(turn, turn + move)]
+        if self.first == "translation":
+            numbers = numbers[move:] + numbers[:move]
+        blocks = (("rotation", tuple(numbers[:turn])), ("translation", tuple(numbers[turn:])))
+        wide = [(Look(name, f"in {name}"), kept) for name, kept in blocks if move]
+        single = [
+            (Look(name, f"on the axis {name}", acquits=False), (k,))
+            for k, name in enumerate(axis_names(self))
+            if name not in {"rotation"}  # in the plane, that is a block
+        ]
+        return (*wide, *single)
 
     def __str__(self) -> str:
         first = "" if self.first is None else f", {self.first} first"
@@ -94,7 +98,8 @@ def poses(
 
     The error of a pose is a vector in the tangent space, and the covariance is that of this vector; so it must be said
     in which axes it was stated. The result are Gaussian predictions of the error, which are looked at as a whole, in
-    rotation and in translation: a verdict is UNSAFE where one of the three is, and SAFE where all are.
+    rotation and in translation, and on each axis: a verdict is UNSAFE where one of them is, and SAFE where the first
+    three are.
 
     Parameters
     ----------
@@ -133,7 +138,7 @@ def poses(
     Notes
     -----
     A covariance in the tangent space speaks of errors below half a turn. Where rotations are uncertain by more than
-    about half a radian, covariances that were carried along by first-order formulas are wrong themselves.
+    about 0.2 rad, covariances of positions that were carried along by first-order formulas are too small themselves.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
-from .family import BLOCK, Family
+from .family import BLOCK, Family, Spectral
 
 if TYPE_CHECKING:
     from ..judge.evaluation import Evaluation
@@ -112,6 +112,28 @@ class Predictions(Family):
     def row_blocks(self) -> Iterator[slice]:
         """Cut the rows into blocks that fit comfortably into memory."""
         return self._rows(self._block_rows)
+
+    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
+        """Score some rows, and return what inference needs of them beside their sums.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        weight : ndarray of shape (n,) or None
+            Checked weights of all rows.
+
+        Returns
+        -------
+        scored : Scored
+            Columns of these rows.
+        weight : ndarray or None
+            Their weights.
+        spectral : Spectral
+            Their spectrum.
+        """
+        scored, w = self.weighted(rows, weight)
+        return scored, w, self.spectral(rows, scored, w)
 
     def as_odds(self) -> Predictions:
         """Return predictions of two classes, a column each, as log-odds of the second; others as they are."""

@@ -366,13 +366,20 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
     y = Scale(0.0, 1.1 * max(float(share.max()), high), _TRANSFORM_SIZE[1] - 60.0, 14.0)
     floor, even = y(0.0), 1.0 / len(share)
     bars = [
-        element("rect", x=x(k * even) + 1.0, y=y(s), width=x(even) - x(0.0) - 2.0, height=floor - y(s), class_="bar")
+        element(
+            "rect",
+            x=x(k * even) + 1.0,
+            y=y(s),
+            width=x(even) - x(0.0) - 2.0,
+            height=floor - y(s),
+            class_="bar over" if s > high else "bar under",
+        )  # fmt: skip
         for k, s in enumerate(share.tolist())
     ]
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
     parts = [
-        element("rect", x=_LEFT, y=y(high), width=_RIGHT - _LEFT, height=y(low) - y(high), class_="band"),
         *bars,
+        element("rect", x=_LEFT, y=y(high), width=_RIGHT - _LEFT, height=y(low) - y(high), class_="band"),
         line(_LEFT, y(even), _RIGHT, y(even), "neutral"),
         line(_LEFT, floor, _RIGHT, floor, "axis"),
         *(label(x(t), floor + 18.0, tick_text(t), anchor="middle") for t in ticks),

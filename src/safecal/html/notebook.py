@@ -50,6 +50,7 @@ def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], t
         _places(verdict.where) if verdict.where else None,
         None if remedy is None else element("p", "What to do: ", with_code(together(remedy))),
         element("div", *images, class_="images") if images else None,
+        None if evaluation.slices is None else _for_whom(evaluation.slices),
         _numbers(title, metrics),
         *(_folded(table) for table in tables),
     )
@@ -104,7 +105,7 @@ def _style() -> str:
 
 
 def _pictures(evaluation: Evaluation) -> list[Markup]:
-    """Return at most three: reliability, ECD along the predictions, and the groups or the temperature."""
+    """Return at most four: reliability, ECD along the predictions, the groups or the temperature, and the slices."""
     findings = Findings.of(evaluation)
     name = "safecal-" + hashlib.sha256(repr(evaluation.summary).encode()).hexdigest()[:10]
     found: dict[str, Markup | None] = {}
@@ -118,6 +119,8 @@ def _pictures(evaluation: Evaluation) -> list[Markup]:
         found[f"By group{worst}"] = forest(f"{name}-groups", "ECD of each group", drawn, bars=False)
     else:
         found["Which temperatures fit"] = temperature_picture(f"{name}-temperature", TemperatureCurve.of(evaluation))
+    if evaluation.slices is not None:
+        found["For whom"] = slices_picture(f"{name}-slices", evaluation.slices, evaluation.limits.local_threshold)
     images = [(heading, image) for heading, image in found.items() if image is not None]
     return [element("figure", element("figcaption", heading), image) for heading, image in images]
 
@@ -173,13 +176,14 @@ def slices_picture(name: str, slices: Slices, local_threshold: float = 0.2) -> M
 
 def slices_table(slices: Slices) -> Markup:
     """Return the slices as a table."""
-    names = ("slice", "rows", "share", "ECD", "interval", "temperature", "predicted", "observed", "adds")
+    names = ("slice", "rows", "share", "ECD", "interval", "elsewhere", "temperature", "predicted", "observed", "adds")
     head = element("tr", *(element("th", name, scope="col") for name in names))
     body = []
     for s in slices:
         cells = (
             grouped(s.n), percent(s.share), shown(s.ecd.value, signed=True), ends(s.ecd, signed=True),
-            shown(s.temperature.value), shown(s.predicted), shown(s.observed), shown(s.contribution, signed=True),
+            shown(s.elsewhere, signed=True), shown(s.temperature.value), shown(s.predicted), shown(s.observed),
+            shown(s.contribution, signed=True),
         )  # fmt: skip
         first = element("th", element("bdi", shortened(s.condition, _LONGEST_CONDITION)), scope="row")
         body.append(element("tr", first, *(element("td", cell) for cell in cells)))
@@ -187,10 +191,17 @@ def slices_table(slices: Slices) -> Markup:
                    element("tbody", *body))  # fmt: skip
 
 
+def _for_whom(slices: Slices) -> Markup:
+    """Return the slices as a table, or what is said where there are none."""
+    if not len(slices):
+        return element("p", together(slices.sentence))
+    return element("div", slices_table(slices), class_="scroll")
+
+
 def slices_html(slices: Slices) -> str:
     """Return slices as a notebook shows them."""
     if not len(slices):
-        return framed(element("p", together(slices.sentence)))
+        return framed(_for_whom(slices))
     name = "safecal-" + hashlib.sha256(repr(slices).encode()).hexdigest()[:10]
     image = slices_picture(f"{name}-slices", slices)
-    return framed(element("div", element("figure", image), class_="images"), slices_table(slices))
+    return framed(element("div", element("figure", image), class_="images"), _for_whom(slices))

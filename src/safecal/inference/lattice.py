@@ -192,6 +192,8 @@ def _series(place: FloatArray, small: FloatArray, n: FloatArray) -> AnyArray:
     from scipy import fft  # here, since most evaluations need none
 
     log: AnyArray = fft.rfft(np.bincount(index, weights=value, minlength=_SIZE))
+    if quick.all():
+        return log
     turn = np.exp((-2j * np.pi / _SIZE) * np.arange(_SIZE))
     for j in np.flatnonzero(~quick).tolist():
         odd = min(math.exp(small[j]), 1.0 - 1e-12)

@@ -149,14 +149,17 @@ class Keys(NamedTuple):
         """Return some of the keys."""
         return Keys._make(column[keys] for column in self)
 
-    def bounds(self, *wanted: tuple[float, int]) -> list[FloatArray]:
-        """Return bounds, each by the probability that it may miss and its side: -1 for a lower one, +1 for an upper."""
+    def bounds(self, *wanted: tuple[float, int], cautious: int | None = None) -> list[FloatArray]:
+        """Return bounds, each by the probability that it may miss and its side: -1 for a lower one, +1 for an upper.
+
+        Below ``cautious`` rows, by default `FEW`, each end is the wider of plain and corrected.
+        """
         up = np.array([[-float(side)] for _, side in wanted])  # of the deviation that a bound allows for
         with np.errstate(all="ignore"):
             quantile = {alpha: _t_quantile(self.n, alpha) for alpha, _ in wanted}
             t = up * np.array([quantile[alpha] for alpha, _ in wanted])
             reach = undo_hall_by_key(t, self.skew)
-            few = self.n < FEW
+            few = self.n < (FEW if cautious is None else cautious)
             if few.any():
                 reach = np.where(few, up * np.maximum(up * reach, up * t), reach)
             reach = np.where(self.error > 0.0, reach * self.error, 0.0)

@@ -6,7 +6,6 @@ The first reading finds the columns, the largest number of choices, and what is 
 import hashlib
 import json
 import os
-import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,37 +20,18 @@ from .columns import Columns
 from .questions import NORMALISED, Question, Scale, inspect_questions, lm_eval_questions, task_of
 from .reader import Rows
 from .sources import Source
-from .text_files import json_column, opened
+from .text_files import json_column, log_kind
 
-__all__ = ["SampleLogs", "log_kind"]
+__all__ = ["SampleLogs"]
 
 _VALUES = 1 << 18  # log-likelihoods of a batch
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PASSAGES = ("passage", "article", "context", "paragraph", "story", "document", "support")
 _OWN = ("task", "doc_id", "target", "choices", "logits")
-_HEAD = 1 << 16  # characters of a first line that tell what it is
 _READERS: dict[str, Callable[[str, str, Scale], Iterator[Question]]] = {
     "lm_eval": lm_eval_questions,
     "inspect": inspect_questions,
 }
-
-
-def log_kind(path: str) -> str | None:
-    """Tell by its content whether a file is a log of questions: ``"lm_eval"`` or ``"inspect"``; None for others."""
-    if not os.path.isfile(path):
-        return None
-    try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                return "inspect" if {"header.json", "_journal/start.json"} & set(archive.namelist()) else None
-        with opened(path, path) as file:
-            line = file.readline(_HEAD)
-            start = line if line.strip() != "{" else line + file.read(_HEAD)
-    except (OSError, ValueError, EOFError, FileError, zipfile.BadZipFile):
-        return None
-    if all(f'"{key}"' in start for key in ("doc_id", "doc")) and start.lstrip().startswith("{"):
-        return "lm_eval"
-    return "inspect" if start.lstrip().startswith("{") and '"eval"' in start and '"status"' in start else None
 
 
 @final

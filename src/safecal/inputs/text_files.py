@@ -6,6 +6,8 @@ import gzip
 import io
 import json
 import lzma
+import os
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
@@ -14,10 +16,21 @@ import numpy as np
 from .._types import AnyArray
 from ..errors import FileError
 
-__all__ = ["ROWS", "csv_header", "csv_rows", "json_column", "json_header", "json_objects", "json_rows", "opened"]
+__all__ = [
+    "ROWS",
+    "csv_header",
+    "csv_rows",
+    "json_column",
+    "json_header",
+    "json_objects",
+    "json_rows",
+    "log_kind",
+    "opened",
+]
 
 ROWS = 1 << 16  # at a time
 _LONGEST = 1 << 27  # characters of a field
+_HEAD = 1 << 16  # characters of a first line that tell what it is
 
 _OPENERS: dict[bytes, Callable[[str], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -127,3 +140,21 @@ def json_column(values: list[Any]) -> AnyArray:
     objects = np.empty(len(values), dtype=object)
     objects[:] = values
     return objects
+
+
+def log_kind(path: str) -> str | None:
+    """Tell by its content whether a file is a log of questions: ``"lm_eval"`` or ``"inspect"``; None for others."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                return "inspect" if {"header.json", "_journal/start.json"} & set(archive.namelist()) else None
+        with opened(path, path) as file:
+            line = file.readline(_HEAD)
+            start = line if line.strip() != "{" else line + file.read(_HEAD)
+    except (OSError, ValueError, EOFError, FileError, zipfile.BadZipFile):
+        return None
+    if all(f'"{key}"' in start for key in ("doc_id", "doc")) and start.lstrip().startswith("{"):
+        return "lm_eval"
+    return "inspect" if start.lstrip().startswith("{") and '"eval"' in start and '"status"' in start else None

@@ -49,6 +49,7 @@ Metric = tuple[str, str, str]  # name, value, meaning
 PLACE = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # columns of a place
 _PLACES = 5  # that are listed
 _NAME = 24  # characters of a name
+_MANY_LOOKS = 4
 
 
 def number(value: float, *, signed: bool = False) -> str:
@@ -311,6 +312,8 @@ def _size(value: float) -> str:
 def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
     """Return what each look at the rows says by itself, where there is more than one."""
     rows: list[Metric] = []
+    if len(looks) > _MANY_LOOKS:  # of many, those that can only condemn, and do not, say little
+        looks = [one for one in looks if one.decision == "UNSAFE" or (one.look is not None and one.look.acquits)]
     for one in looks if len(looks) > 1 else ():
         look, ecd = one.look, one.ecd
         assert look is not None

@@ -216,13 +216,20 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
 def slice_places(slices: Slices, limits: Limits) -> list[Place]:
     """Return slices that are over-confident beyond the limit, or suspected to be.
 
-    Their bounds were made at one level, and prove nothing at a higher one.
+    Their bounds were made at one level. They prove nothing at a higher one; at a lower one they could be closer, so
+    every estimate beyond the limit is suspected. A candidate that is not listed, because it is much like another one,
+    is named where it is worse than all that are.
     """
-    places = []
-    for s in slices if slices.direction == "over" else ():
+    places: list[Place] = []
+    if slices.direction != "over":
+        return places
+    others = [s for s in slices.candidates if s not in slices.found]
+    for s in (*slices.found, *others):
         limit = limits.local_threshold * s.dimensions
         shown = s.firm > limit and limits.level <= slices.level
-        if shown or s.ecd.value > limit:
+        suspected = s.ecd.value > limit and (s.ecd.low > 0.0 or limits.level < slices.level)
+        told = places and (s not in slices.found) and (not shown or any(place.shown for place in places))
+        if (shown or suspected) and not told:
             ecd = replace(s.ecd, low=s.firm) if shown else s.ecd
             places.append(Place(
                 "slice", s.condition, shown, "ecd", limit, s.n, s.share, s.predicted, s.observed, ecd,

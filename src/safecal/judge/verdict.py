@@ -296,7 +296,8 @@ def judge(
     alone = summary.n - summary.n_impossible < 2 and not says_nothing
     # The same of a few of them: one mistake there would outweigh all other rows.
     far = getattr(tally.spectrum, "far", 0)
-    if decision == SAFE and (certain or sure or alone or far):
+    stopped = limits.everywhere and slices is not None and slices.interrupted
+    if decision == SAFE and (certain or sure or alone or far or stopped):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
     hopeless = decision == UNDETERMINED and not places and bool(certain or sure or (far and on_average == SAFE))
@@ -316,6 +317,8 @@ def judge(
             reason += f" {diagnosis.evidence[:1].upper()}{diagnosis.evidence[1:]}"
         if decision == UNDETERMINED and on_average == SAFE and alone and not places:
             reason = "one row proves nothing."
+        elif decision == UNDETERMINED and on_average == SAFE and stopped and not places:
+            reason = "the search for slices was stopped before its end, and none is ruled out."
         if hopeless:
             reason = _hopeless(tally, far=0 if sure else far)
         if places:
@@ -326,7 +329,7 @@ def judge(
         looked_at = {
             "range of its predictions": len(local) > 0,
             "group": tally.groups is not None,
-            "slice of its features": over is not None and not over.found,
+            "slice of its features": over is not None and not over.found and len(over.features) > 0,
         }
         places_seen = [name for name, seen in looked_at.items() if seen]
         if decision == SAFE and limits.everywhere and places_seen:

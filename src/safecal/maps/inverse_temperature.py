@@ -26,10 +26,10 @@ import numpy as np
 from scipy import optimize, special
 
 from .._checks.arrays import block
+from .._sums.scored import known_surprisal
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import UnavailableError
 from ..families.categorical import Categorical
-from ..families.family import partition_surprisal
 from ..families.predictions import Predictions
 from ..inference.dependence import ALIKE, Rarity, Sums, rarest_half
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
@@ -217,7 +217,7 @@ class Dependent(NamedTuple):
         rows = self.rows
         partition = rows.predictions._partition(part)
         scored, _ = rows.predictions.weighted(part, None)
-        s = np.where(rows.possible[part], partition_surprisal(scored), 0.0)
+        s = np.where(rows.possible[part], known_surprisal(scored), 0.0)
         w = rows.row_weights(part) / self._unit
         found = []
         for beta in betas:
@@ -339,7 +339,7 @@ def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
     for part in rows.predictions.row_blocks():
         partition = rows.predictions._partition(part)
         scored, _ = rows.predictions.weighted(part, None)
-        s = np.where(rows.possible[part], partition_surprisal(scored), 0.0)
+        s = np.where(rows.possible[part], known_surprisal(scored), 0.0)
         w = rows.row_weights(part)
         w2 = w * w
         square += float(w2.sum())

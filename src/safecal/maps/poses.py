@@ -23,7 +23,7 @@ from .states import Axes
 __all__ = ["AxisFinding", "PoseStudy"]
 
 MOST_STEPS = 1000  # beyond which steps are not told one by one
-LARGE = 0.5  # radians of a standard deviation beyond which first-order covariances are wrong themselves
+LARGE = 0.2  # radians of a standard deviation beyond which first-order covariances of positions are too small
 
 
 @final
@@ -87,13 +87,14 @@ class PoseStudy:
         evaluation = _evaluated(predictions, runs, limits) if found is None else found.evaluation
         fix, why = (None, ()) if suspicions else _fixed(predictions, runs)
         factor = np.full(predictions.dimension, np.nan) if fix is None else fix._axes()[1]
+        seen = {look.tally.look.name: look for look in evaluation.looks if look.tally.look is not None}
         axes = tuple(
             AxisFinding(
                 name,
-                predictions.marginal((i,)).evaluate(cluster=runs, level=evaluation.limits.level).temperature,
-                float(factor[i]),
+                (seen[name] if name in seen else _evaluated(predictions.marginal((i,)), runs, limits)).temperature,
+                x,
             )
-            for i, name in enumerate(axis_names(convention))
+            for i, (name, x) in enumerate(zip(axis_names(convention), factor.tolist(), strict=True))
         )
         notes = (*notes, *why, *_wide(predictions, convention))
         return cls(evaluation, found, axes, fix, suspicions, notes)
@@ -139,9 +140,9 @@ def _evaluated(predictions: Gaussian, runs: AnyArray | None, limits: LimitOption
     if runs is not None:
         return evaluate_predictions(predictions, cluster=runs, **limits)
     seen = "in one run, taken as if its errors did not depend on each other"
-    why = "But they do: give several runs, each in a file of its own."
+    why = "Errors of one run do depend on each other: give several runs, each in a file of its own."
     look = Look("one run", seen, condemns=False, acquits=False, why=why)
-    return Evaluation.of(replace(predictions.tally(), look=look, others=()), Limits(**limits))
+    return Evaluation.of(replace(replace(predictions, parts=()).tally(), look=look), Limits(**limits))
 
 
 def _fixed(predictions: Gaussian, runs: AnyArray | None) -> tuple[Map | None, tuple[str, ...]]:
@@ -163,5 +164,5 @@ def _wide(predictions: Gaussian, convention: Convention) -> tuple[str, ...]:
         return ()
     return (
         f"{100 * share:.3g} % of the poses have rotations uncertain by more than {LARGE} rad, where covariances of the"
-        " first order are wrong themselves",
+        " first order are too small by themselves: a turn bends the path",
     )

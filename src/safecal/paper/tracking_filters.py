@@ -82,9 +82,17 @@ def _stonesoup() -> None:
 
 
 def _transition(setting: Setting) -> Any:
-    from stonesoup.models.transition.linear import CombinedLinearGaussianTransitionModel, ConstantVelocity
+    from stonesoup.models.transition.linear import (
+        CombinedLinearGaussianTransitionModel,
+        ConstantVelocity,
+        LinearGaussianTimeInvariantTransitionModel,
+    )
 
-    return CombinedLinearGaussianTransitionModel([ConstantVelocity(setting.q)] * 2)
+    model = CombinedLinearGaussianTransitionModel([ConstantVelocity(setting.q)] * 2)
+    second = timedelta(seconds=1)  # each step: so its matrices are made once
+    return LinearGaussianTimeInvariantTransitionModel(
+        transition_matrix=model.matrix(time_interval=second), covariance_matrix=model.covar(time_interval=second)
+    )
 
 
 def simulated(setting: Setting, rng: np.random.Generator) -> Run:

@@ -27,6 +27,7 @@ from ..html.markup import (
     tick_text,
     together,
 )
+from ..html.texts import MarkedText
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
 from ..judge.evaluation import Evaluation
@@ -45,6 +46,7 @@ def report_html(
     after: Evaluation | None = None,
     fix: Recalibration | None = None,
     fix_command: str | None = None,
+    texts: Sequence[MarkedText] = (),
     created: datetime | None = None,
 ) -> str:
     """Return a report as one HTML file.
@@ -70,6 +72,8 @@ def report_html(
         paste. Without it, a report of a model that is not SAFE says how to try one.
     fix_command : str, optional
         The command line that finds the fix.
+    texts : sequence of MarkedText, optional
+        Parts of texts to show, with the tokens marked by which a language model was surprised.
     created : datetime, optional
         When the report was made; by default now. Without a zone it is UTC. Given the same, reports are the same.
 
@@ -103,7 +107,7 @@ def report_html(
         got = f"one of {fix.before.n} {fix.before.family} rows, and {evaluation.n} {evaluation.family} ones"
         raise fail(InputError, "fix", "must be of the rows that were evaluated", got=got, hint=fixed)
     context = Context(title or "Is this model over-confident?", source, command, in_utc(created), fix_command)
-    return page(evaluation, context, after, fix)
+    return page(evaluation, context, after, fix, texts)
 
 
 def write_report(
@@ -116,6 +120,7 @@ def write_report(
     after: Evaluation | None = None,
     fix: Recalibration | None = None,
     fix_command: str | None = None,
+    texts: Sequence[MarkedText] = (),
     created: datetime | None = None,
 ) -> None:
     """Write a report to one HTML file, whole or not at all.
@@ -126,7 +131,7 @@ def write_report(
         What to report.
     path : str or os.PathLike
         Where to; a file that is there is replaced.
-    title, source, command, after, fix, fix_command, created : optional
+    title, source, command, after, fix, fix_command, texts, created : optional
         As in `report_html`.
 
     Raises
@@ -152,7 +157,7 @@ def write_report(
     """
     text = report_html(
         evaluation, title=title, source=source, command=command, after=after, fix=fix, fix_command=fix_command,
-        created=created,
+        texts=texts, created=created,
     )  # fmt: skip
     write_atomically(path, text)
 

@@ -3,6 +3,7 @@
 import json
 import math
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, t
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
+from ..html.texts import MarkedText, texts_section
 from ..inference.forecasts import Forecast
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
@@ -70,6 +72,7 @@ def page(
     context: Context,
     after: Evaluation | None,
     fix: Recalibration | None = None,
+    texts: Sequence[MarkedText] = (),
     *,
     more: Sequence[Markup] = (),
 ) -> str:
@@ -79,6 +82,7 @@ def page(
         verdict_section(findings),
         where_section(findings),
         slices_section(findings),
+        texts_section(texts),
         numbers_section(findings),
         fix_section(evaluation, fix, context.fix_command) if not more else join(more),
         None if after is None else after_section(evaluation, findings.verdict, after),
@@ -100,7 +104,7 @@ def _page(findings: Findings, context: Context, start: Markup, document: Markup 
         f"{decision}: {context.title}",
         decision.lower(),
         header_of(_facts(findings.evaluation), context),
-        [start, made, section("glossary", "The words", glossary())],
+        [start, made, section("glossary", "The words", glossary(start, made))],
         made=context.created,
         holds="results only",
         skip="Skip to the verdict",
@@ -315,7 +319,7 @@ GLOSSARY = (
     ("ESCE", "expected signed calibration error: as ECE with signs, so that opposite bins cancel"),
     ("Brier", "the mean squared distance between probabilities and outcome; a proper score, smaller is better"),
     ("p-value", "the probability, if the model is calibrated, of a surprise at least as extreme as the one seen"),
-    ("interval", "at 95 %, a range that misses the truth in 1 of 20 data sets like this one"),
+    ("interval", "two ends; at 95 %, the truth lies between them except in 1 of 20 data sets like this one"),
 )
 
 
@@ -380,10 +384,20 @@ def _bin_options(table: Table | None, family: str) -> list[str]:
     return [f"bins={made}"] + ([] if table.name == default else [f"bin_on={table.name!r}"])
 
 
-def glossary() -> Markup:
-    """Return the words that the report uses."""
-    items = (element("div", element("dt", word), element("dd", together(said))) for word, said in GLOSSARY)
+def glossary(*parts: Markup) -> Markup:
+    """Return the words that these parts of a page use, and those that explain them."""
+    text = " ".join(re.sub(r"<[^>]*>", " ", str(part)) for part in parts)
+    used: set[str] = set()
+    while more := {word: said for word, said in GLOSSARY if word not in used and _uses(text, word)}:
+        used |= more.keys()
+        text = " ".join(more.values())
+    listed = ((word, said) for word, said in GLOSSARY if word in used)
+    items = (element("div", element("dt", word), element("dd", together(said))) for word, said in listed)
     return element("dl", *items, class_="glossary")
+
+
+def _uses(text: str, word: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE if word.islower() else re.NOFLAG) is not None
 
 
 def embedded(document: Any) -> Markup:

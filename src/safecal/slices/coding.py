@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import AnyArray, IndexArray
+from .._types import AnyArray
 from .conditions import Condition, Operator
 from .features import Feature, Unreadable
 
@@ -18,6 +18,7 @@ __all__ = ["CODES", "Coded", "coded"]
 
 BINS = 32  # values that are told apart, at most
 QUANTILES = 16  # bins of numbers and dates that have more; finer ones find more that is chance
+EDGES = (0.024, 0.04, 0.96, 0.976)  # cuts near the ends: a little more than 2 %, the smallest share by default
 CODES = BINS + 2  # bins or categories, one code for missing values, one for categories that are rare
 _OTHER = BINS + 1
 _SORTED = 100_000  # rows whose quantiles are taken
@@ -32,7 +33,7 @@ class Coded(NamedTuple):
     """
 
     feature: Feature
-    codes: AnyArray  # of the drawn rows, uint8
+    codes: AnyArray  # uint8
     cuts: tuple[Any, ...]
     values: tuple[Any, ...]
     has_missing: bool
@@ -48,9 +49,9 @@ class Coded(NamedTuple):
         return Condition(self.feature.name, operator, value, self.feature.kind, self.feature.with_nan)
 
 
-def coded(feature: Feature, drawn: IndexArray | slice, least: int) -> Coded:
-    """Code a feature of the drawn rows; `Unreadable` where it can part no ``least`` rows from the others."""
-    values = feature.values[drawn]
+def coded(feature: Feature, least: int) -> Coded:
+    """Code a feature; `Unreadable` where it can part no ``least`` rows from the others."""
+    values = feature.values
     coded_already = feature.kind in ("truth", "category")
     found = _categories(feature, values, least) if coded_already else _ordered(feature, values)
     if not found.atoms:
@@ -76,7 +77,7 @@ def _categories(feature: Feature, codes: AnyArray, least: int) -> Coded:
 
 
 def _ordered(feature: Feature, values: AnyArray) -> Coded:
-    missing = feature.missing() if len(values) == len(feature.values) else _holes(feature, values)
+    missing = feature.missing()
     some = bool(missing.any())
     known = values[~missing] if some else values
     if not len(known):
@@ -89,9 +90,9 @@ def _ordered(feature: Feature, values: AnyArray) -> Coded:
         cuts = [_simplest(a, b, feature.kind) for a, b in pairwise(distinct)]
         single = tuple(distinct.tolist()) if feature.kind == "number" and len(distinct) > 1 else ()
     else:
-        ends = np.arange(1, QUANTILES) * len(ordered) // QUANTILES
-        reach = len(ordered) // (4 * QUANTILES)
-        cuts = [_simplest(ordered[k - reach - 1], ordered[k + reach], feature.kind) for k in ends.tolist()]
+        shares = [(k / QUANTILES, 4 * QUANTILES) for k in range(1, QUANTILES)] + [(edge, 300) for edge in EDGES]
+        places = [(int(share * len(ordered)), len(ordered) // near) for share, near in shares]
+        cuts = [_simplest(ordered[max(k - reach - 1, 0)], ordered[k + reach], feature.kind) for k, reach in places]
     cuts = sorted({cut for cut in cuts if cut is not None})
     inner = np.array(cuts, dtype="datetime64[us]" if feature.kind == "date" else values.dtype if cuts == [] else None)
     codes = np.searchsorted(inner, values, side="right").astype(np.uint8)
@@ -102,10 +103,6 @@ def _ordered(feature: Feature, values: AnyArray) -> Coded:
         alike = (ends_of[codes] == values) | missing
         single = single if len(cuts) == len(single) - 1 and bool(alike.all()) else ()
     return Coded(feature, codes, tuple(map(_as_value, cuts)), tuple(map(_as_value, single)), some)
-
-
-def _holes(feature: Feature, values: AnyArray) -> Any:
-    return feature._replace(values=values).missing()
 
 
 def _as_value(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Real
@@ -17,7 +17,7 @@ from .._types import AnyArray, BoolArray, IndexArray
 from ..errors import DtypeError, ShapeError
 from .conditions import Condition, Kind
 
-__all__ = ["Feature", "Unreadable", "columns_of", "read_feature"]
+__all__ = ["Feature", "Kinds", "Unreadable", "columns_of", "read_feature"]
 
 
 class Unreadable(Exception):
@@ -48,7 +48,8 @@ class Feature(NamedTuple):
         if condition.operator == "missing":
             return self.missing(rows)
         if self.kind in ("truth", "category"):
-            return np.asarray(values == self.categories.index(wanted))
+            here = wanted in self.categories  # not so in some rows of many
+            return np.asarray(values == self.categories.index(wanted)) if here else np.zeros(len(values), dtype=bool)
         if self.kind == "date":
             wanted = np.datetime64(str(wanted)).astype(values.dtype)
         with np.errstate(invalid="ignore"):
@@ -246,3 +247,49 @@ def _from_dictionary(column: Any, name: str) -> Feature:
         whole = whole.dictionary_encode()
     codes = np.asarray(whole.indices.cast(pa.int32()).fill_null(-1))
     return _coded(codes, whole.dictionary.to_pylist(), name)
+
+
+class Kinds:
+    """A column that comes in parts: what it holds is known when all have been seen.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    plain : callable
+        Reads text as what it spells: numbers, where all of it does.
+    """
+
+    def __init__(self, name: str, plain: Callable[[AnyArray], AnyArray]) -> None:
+        self._name, self._plain = name, plain
+        self._seen: set[Kind] = set()
+        self._with_nan = False
+
+    def add(self, values: AnyArray) -> None:
+        """Look at a part."""
+        try:
+            found = read_feature(self._plain(values), self._name, len(values), "y_true")
+        except Unreadable:  # nothing is known yet, or never: then the rows that were drawn tell why
+            return
+        self._seen.add(found.kind)
+        self._with_nan |= found.with_nan
+
+    def read(self, values: AnyArray) -> Feature | Unreadable:
+        """Read some rows as what all rows hold: text, where parts hold different things."""
+        try:
+            values = self._plain(values) if len(self._seen) < 2 else np.array([
+                None if is_missing(item) else _text(item) for item in values.tolist()
+            ], dtype=object)  # fmt: skip
+            found = read_feature(values, self._name, len(values), "y_true")
+        except Unreadable as reason:
+            return reason
+        return found._replace(with_nan=self._with_nan)
+
+    def column(self, values: AnyArray) -> Feature:
+        """Read some rows of a column of which there are conditions; those of other rows may all be missing."""
+        found = self.read(values)
+        if isinstance(found, Feature):
+            return found
+        kind = next(iter(self._seen)) if len(self._seen) == 1 else "category"
+        holes = {"number": np.nan, "date": np.datetime64("NaT"), "truth": -1, "category": -1}
+        return Feature(self._name, kind, np.full(len(values), holes[kind]))

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, final
 
 import numpy as np
 
 from .._checks.columns import choice, cluster_codes, fraction, same_labels, spelled, weights, whole_number
 from .._checks.message import fail
 from .._steady import steady
+from .._sums.clusters import Clusters
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray
-from ..errors import FormError, ShapeError
+from .._types import AnyArray, ArrayLike
+from ..errors import EngineError, FormError, ShapeError
 from ..families.predictions import Predictions
 from ..inference.calibration import generator
-from .coding import Coded, coded
-from .conditions import Condition
-from .discovery import BEAM, Search
-from .estimation import Estimate, estimates, membership
-from .features import Feature, Unreadable, columns_of, read_feature
-from .outcome import tells_the_outcome
-from .power import reach_of
-from .results import Slice, Slices
+from . import draw
+from .draw import Draw, Halves, drawn_of
+from .features import Feature, Kinds, Unreadable, columns_of, read_feature
+from .results import Slices
+from .seeking import Candidates, Progress, Wanted
 
-__all__ = ["find_slices"]
-
-DRAWN = 1_000_000  # rows that are searched, of both halves
-_FEWEST = 20  # rows of a slice in a half
-_IMPOSSIBLE = 40.0  # nats, in the search alone, of an outcome that was called impossible
-_ALIKE = 0.5  # of the rows of either, from which two slices are one
-
-Progress = Callable[[float], None]
+__all__ = ["SliceStream", "find_slices"]
 
 
 @steady
@@ -100,7 +90,7 @@ def find_slices(
     >>> happened = rng.random(10_000) < 1 / (1 + np.exp(-z / np.where(wrong, 3, 1)))
     >>> for s in safecal.find_slices(safecal.bernoulli(happened, logits=z), {"age": age, "site": site}):
     ...     print(s.condition, s.n, round(s.ecd.value, 2))
-    age >= 62 and site is c 914 0.2
+    age >= 62 and site is c 914 0.22
     """
     if not isinstance(predictions, Predictions):
         hint = "make them with `safecal.bernoulli(y_true, y_prob)`, `categorical`, `gaussian` or `density`."
@@ -112,181 +102,122 @@ def find_slices(
     same_labels(predictions.row_labels, features=features, cluster=cluster, sample_weight=sample_weight)
     n, reference = predictions.n, predictions.outcome
     weight = weights(sample_weight, n, reference)
-    groups = None if cluster is None else cluster_codes(cluster, n, reference)[1]
-    source = generator(rng)
-    second = _halves(n, groups, source)
-    if min(int(second.sum()), n - int(second.sum())) == 0:
+    keys, codes = ((), None) if cluster is None else cluster_codes(cluster, n, reference)
+    coins, lots = _seeds(rng)
+    halves = Halves(coins, keys, None if codes is None else np.bincount(codes, minlength=len(keys)))
+    if (n if codes is None else len(keys)) < 2:
         raise fail(ShapeError, "predictions", "must have rows in two halves", got=f"{n} row{'' if n == 1 else 's'}")
-    drawn = _drawn(n, source)
-    least = max(_FEWEST, int(np.ceil(min_share * len(drawn) / 2)))
-    searched, left_out = _coded(columns, predictions, drawn, least)
-    found, interrupted = _search(
-        searched, predictions, weight, drawn, second, least, depth, direction == "over", progress
-    )
-    names = {column.feature.name: column.feature for column in searched}
-    masks = [_where(names, conditions) for conditions in (*found[0], *found[1])]
-    tally = Tally.of_checked(predictions, None, weight, membership(masks, second, len(found[0])), groups)
-    known = estimates(tally, len(found[0]), len(found[1]), level=level, over=direction == "over")
-    candidates = [
-        _slice(conditions, mask, estimate, weight)
-        for conditions, mask, estimate in zip((*found[0], *found[1]), masks, known, strict=True)
-        if estimate is not None
-    ]
-    kept = [
-        (mask, estimate.alone > 0.0 if direction == "over" else estimate.alone < 0.0)
-        for mask, estimate in zip(masks, known, strict=True)
-        if estimate is not None
-    ]
-    halves = n - int(second.sum()), int(second.sum())
-    return Slices(
-        found=_merged(candidates, kept, direction),
-        candidates=tuple(candidates),
-        direction=direction,
-        n=n,
-        searched=len(drawn),
-        ecd=tally.summary.ecd,
-        level=level,
-        min_share=min_share,
-        depth=depth,
-        features=tuple(names),
-        left_out=tuple(left_out),
-        reach=None if groups is not None or not searched else reach_of(
-            predictions, halves=halves, searched=len(drawn), atoms=sum(column.atoms for column in searched),
-            depth=depth, min_share=min_share, level=level, over=direction == "over",
-        ),
-        interrupted=interrupted,
-        on="spread" if not predictions.discrete else (predictions.bin_choices or ("confidence",))[0],
-        clustered=groups is not None,
-    )  # fmt: skip
+    second = halves.of_rows(np.arange(n), cluster, reference)
+    known = {name: _read(raw, name, n, reference) for name, raw in columns.items()}
+    drawn = drawn_of(n, lots, draw.DRAWN)
+    rows, weight_of_drawn, of_drawn = predictions, weight, known
+    if len(drawn) < n:
+        rows, weight_of_drawn = predictions.take(drawn), None if weight is None else weight[drawn]
+        of_drawn = {
+            name: x._replace(values=x.values[drawn]) if isinstance(x, Feature) else x for name, x in known.items()
+        }
+    wanted = Wanted(depth, min_share, level, direction, progress)
+    found = Candidates(wanted, rows, weight_of_drawn, second[drawn], of_drawn)
+    numbers = found.numbers({name: x for name, x in known.items() if isinstance(x, Feature)}, second)
+    return found.slices(Tally.of_checked(predictions, None, weight, numbers, cluster))
 
 
-def _halves(n: int, groups: IndexArray | None, source: np.random.Generator) -> BoolArray:
-    """Tell which rows are in the second half; rows of a cluster stay together."""
-    if groups is None:
-        second = np.zeros(n, dtype=bool)
-        second[source.permutation(n)[: n // 2]] = True
-        return second
-    sizes = np.bincount(groups)
-    there = np.zeros(len(sizes), dtype=bool)
-    rows = [0, 0]
-    for k in source.permutation(len(sizes)).tolist():  # to the half that has fewer rows so far
-        there[k] = rows[1] < rows[0]
-        rows[int(there[k])] += int(sizes[k])
-    return np.asarray(there[groups])
+def _seeds(rng: np.random.Generator | int | None) -> tuple[int, int]:
+    """Return the seeds of the halves and of the draw."""
+    coins, lots = generator(rng).integers(0, 1 << 63, 2).tolist()
+    return coins, lots
 
 
-def _drawn(n: int, source: np.random.Generator) -> IndexArray:
-    if n <= DRAWN:
-        return np.arange(n)
-    return np.sort(source.choice(n, DRAWN, replace=False, shuffle=False))
+def _read(raw: Any, name: str, n: int, reference: str) -> Feature | Unreadable:
+    try:
+        return read_feature(raw, name, n, reference)
+    except Unreadable as reason:
+        return reason
 
 
-def _coded(
-    columns: dict[str, Any], predictions: Predictions, drawn: IndexArray, least: int
-) -> tuple[list[Coded], list[tuple[str, str]]]:
-    """Code the features, and say why some are left out."""
-    found: list[Coded] = []
-    left_out: list[tuple[str, str]] = []
-    rows: IndexArray | slice = slice(None) if len(drawn) == predictions.n else drawn
-    for name, raw in columns.items():
-        try:
-            feature = read_feature(raw, name, predictions.n, predictions.outcome)
-            column = coded(feature, rows, least)
-        except Unreadable as reason:
-            left_out.append((name, str(reason)))
-            continue
-        if tells_the_outcome(column, predictions, drawn):
-            left_out.append((name, "it tells what happened"))
-            warnings.warn(
-                f"the feature `{name}` tells what happened, and is left out: among those for whom it went wrong, every "
-                "model looks over-confident.\n\nHint: features must be known before the outcome.",
-                UserWarning,
-                stacklevel=6,
-            )
-            continue
-        found.append(column)
-    return found, left_out
+@final
+class SliceStream:
+    """Slices of rows that come in parts, twice: they are drawn from, and searched; then all are estimated.
 
+    What it finds is what `find_slices` finds in the same rows, where as many are drawn.
 
-def _search(
-    columns: Sequence[Coded], predictions: Predictions, weight: AnyArray | None, drawn: IndexArray,
-    second: BoolArray, least: int, depth: int, over: bool, progress: Progress | None,
-) -> tuple[list[list[tuple[Condition, ...]]], bool]:  # fmt: skip
-    """Search both halves; return the candidates of each, and whether that was stopped."""
-    if not columns:
-        return [[], []], False
-    excess, variance = _columns_of_rows(predictions, weight, drawn)
-    steps, done = 2 * (1 + (depth - 1) * BEAM), 0
+    Parameters
+    ----------
+    level : float
+        As in `find_slices`.
+    most : int
+        Rows that are drawn and held, at most.
+    plain : callable
+        Reads a column of text as what it spells.
+    progress : callable, optional
+        As in `find_slices`.
 
-    def step() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done / steps)
-
-    found: list[list[tuple[Condition, ...]]] = []
-    interrupted = False
-    for half in (~second[drawn], second[drawn]):
-        rows = np.flatnonzero(half)
-        search = Search(columns, rows, (1.0 if over else -1.0) * excess[rows], variance[rows], least)
-        found.append([] if interrupted else search.best(depth, step))
-        interrupted |= search.interrupted
-    return found, interrupted
-
-
-def _columns_of_rows(
-    predictions: Predictions, weight: AnyArray | None, drawn: IndexArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return excess and variance of the drawn rows, with weights."""
-    excess, variance = np.empty(len(drawn)), np.empty(len(drawn))
-    for rows in predictions.row_blocks():
-        first, last = np.searchsorted(drawn, [rows.start, rows.stop])
-        inside = drawn[first:last] - rows.start
-        scored, w = predictions.weighted(rows, weight)
-        e, v = scored.excess[inside], scored.varentropy[inside]
-        possible = np.isfinite(e)
-        e, v = np.where(possible, e, _IMPOSSIBLE), np.where(possible & np.isfinite(v), v, 1.0)
-        scale: FloatArray | float = 1.0 if w is None else w[inside]
-        excess[first:last], variance[first:last] = scale * e, scale * scale * v
-    return excess, variance
-
-
-def _where(features: dict[str, Feature], conditions: tuple[Condition, ...]) -> BoolArray:
-    found = features[conditions[0].feature].where(conditions[0])
-    for condition in conditions[1:]:
-        found &= features[condition.feature].where(condition)
-    return found
-
-
-class _Kept(NamedTuple):
-    slice: Slice
-    mask: BoolArray
-
-
-def _slice(conditions: tuple[Condition, ...], mask: BoolArray, known: Estimate, weight: AnyArray | None) -> Slice:
-    n = int(mask.sum())
-    share = n / len(mask) if weight is None else float(weight[mask].sum() / weight.sum())
-    return Slice(
-        conditions, n, share, known.n, known.ecd, known.firm, known.temperature, known.predicted, known.observed,
-        known.dimensions,
-    )  # fmt: skip
-
-
-def _merged(candidates: Sequence[Slice], masks: Sequence[tuple[BoolArray, bool]], direction: str) -> tuple[Slice, ...]:
-    """Return those that are shown, the worst first; of two with about the same rows the simpler description.
-
-    Beside its rows, ``masks`` tell of each whether it is shown without the rows that it shares with a better one.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> from safecal.slices.front_door import SliceStream
+    >>> rng = np.random.default_rng(0)
+    >>> z, age = rng.normal(0, 2, 4000), rng.integers(20, 90, 4000)
+    >>> happened = rng.random(4000) < 1 / (1 + np.exp(-z / np.where(age >= 70, 3, 1)))
+    >>> whole = safecal.bernoulli(happened, logits=z)
+    >>> parts = [(whole.take(rows), {"age": age[rows]}) for rows in np.split(np.arange(4000), 4)]
+    >>> stream = SliceStream(0.95, 1_000_000, np.asarray)
+    >>> for predictions, features in parts:
+    ...     stream.add(predictions, None, None, features)
+    >>> stream.search(None)
+    >>> numbers = [stream.numbers(predictions, None, features) for predictions, features in parts]
+    >>> tally = sum(rows.tally(by=codes) for (rows, _), codes in zip(parts, numbers))
+    >>> stream.slices(tally)[0].condition == safecal.find_slices(whole, {"age": age})[0].condition
+    True
     """
-    shown = [
-        _Kept(s, mask)
-        for s, (mask, alone) in zip(candidates, masks, strict=True)
-        if alone and (s.ecd.low > 0.0 if direction == "over" else s.ecd.high < 0.0)
-    ]
-    # Simpler first, then larger: never by what was estimated, which would flatter it.
-    shown.sort(key=lambda kept: (len(kept.slice.conditions), -kept.slice.n))
-    found: list[_Kept] = []
-    for one in shown:
-        if all((one.mask & other.mask).sum() < _ALIKE * (one.mask | other.mask).sum() for other in found):
-            found.append(one)
-    ends = {id(kept): kept.slice.ecd.low if direction == "over" else -kept.slice.ecd.high for kept in found}
-    return tuple(kept.slice for kept in sorted(found, key=lambda kept: -ends[id(kept)]))
+
+    def __init__(
+        self, level: float, most: int, plain: Callable[[AnyArray], AnyArray], progress: Progress | None = None
+    ) -> None:
+        self._wanted = Wanted(2, 0.02, level, "over", progress)
+        self._coins, lots = _seeds(None)
+        self._draw = Draw(lots, min(most, draw.DRAWN))
+        self._kinds: dict[str, Kinds] = {}
+        self._plain = plain
+        self._row = 0
+
+    def add(
+        self, predictions: Predictions, weight: AnyArray | None, cluster: AnyArray | None,
+        features: Mapping[str, AnyArray],
+    ) -> None:  # fmt: skip
+        """Draw from some rows."""
+        for name, values in features.items():
+            self._kinds.setdefault(name, Kinds(name, self._plain)).add(values)
+        self._draw.add(predictions, weight, cluster, features)
+
+    def search(self, clusters: Clusters | None) -> None:
+        """Search the rows that were drawn; ``clusters`` are the sums of those of all rows."""
+        keys, sizes = ((), None) if clusters is None else (clusters.keys or (), clusters.column("n"))
+        self._halves = Halves(self._coins, keys, sizes)
+        drawn = self._draw.drawn()
+        del self._draw
+        second = self._halves.of_rows(drawn.rows, drawn.cluster, drawn.predictions.outcome)
+        features = {name: self._kinds[name].read(values) for name, values in drawn.features.items()}
+        self._found = Candidates(self._wanted, drawn.predictions, drawn.weight, second, features)
+        self._drawn, self._excess = drawn.rows, drawn.predictions.score().excess
+
+    def numbers(self, predictions: Predictions, cluster: AnyArray | None, features: Mapping[str, AnyArray]) -> AnyArray:
+        """Number some rows by their half and their slices; all must come again, in the same order."""
+        rows = np.arange(self._row, self._row + predictions.n)
+        self._row += predictions.n
+        first, last = np.searchsorted(self._drawn, [rows[0], rows[-1] + 1])
+        again = predictions.take(self._drawn[first:last] - rows[0]).score().excess
+        if not np.array_equal(again, self._excess[first:last], equal_nan=True):
+            raise EngineError(
+                "the rows came in another order when they were read again, so that slices cannot be estimated on rows "
+                "other than those they were found on.\n\nHint: sort them by a column that tells them apart, or write "
+                "them to a file first."
+            )
+        second = self._halves.of_rows(rows, cluster, predictions.outcome)
+        known = {name: self._kinds[name].column(features[name]) for name in self._found.features}
+        return self._found.numbers(known, second)
+
+    def slices(self, tally: Tally) -> Slices:
+        """Say what was found, by the sums of all rows, grouped by `numbers`."""
+        return self._found.slices(tally)

@@ -18,8 +18,9 @@ from .reach import Reach
 __all__ = ["Slice", "Slices"]
 
 _WORD = {"over": "over-confident", "under": "under-confident"}
+_WORSE = {"over": "above", "under": "below"}
 _WIDTH, _NARROW = 79, 20  # characters of a table, and of its first column at least
-_NUMBERS = ("share", "firm", "predicted", "observed", "dimensions")
+_NUMBERS = ("share", "firm", "predicted", "observed", "dimensions", "elsewhere")
 
 
 @final
@@ -47,6 +48,10 @@ class Slice:
         What the model says there on average, and how often that happens; NaN for states and densities.
     dimensions : float
         Two nats of varentropy each, at least one: what limits in nats a dimension are multiplied by.
+    elsewhere : float
+        ECD of the other rows of that half.
+    beyond : Interval
+        ECD of the slice, less that of the other rows.
 
     Examples
     --------
@@ -70,6 +75,8 @@ class Slice:
     predicted: float
     observed: float
     dimensions: float
+    elsewhere: float
+    beyond: Interval
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:  # one NaN, so that equal slices are equal
@@ -101,6 +108,11 @@ class Slice:
         """What the slice adds to the ECD of all rows, in nats."""
         return self.share * self.ecd.value
 
+    @property
+    def compared(self) -> str:
+        """Say where its ECD is beside that of the other rows: ``"above"`` or ``"below"``, ``"alike"`` if not shown."""
+        return "above" if self.beyond.low > 0.0 else "below" if self.beyond.high < 0.0 else "alike"
+
     def __str__(self) -> str:
         return (
             f"{self.condition}: {self.n} rows ({100.0 * self.share:.2g} %), ECD {self.ecd.value:.3g} nat, "
@@ -111,7 +123,7 @@ class Slice:
         """Return a JSON document."""
         content: dict[str, Any] = {"n": self.n, "estimated_on": self.estimated_on}
         content |= {name: documents.number(getattr(self, name)) for name in _NUMBERS}
-        content |= {"ecd": self.ecd.to_dict(), "temperature": self.temperature.to_dict()}
+        content |= {name: getattr(self, name).to_dict() for name in ("ecd", "temperature", "beyond")}
         content["conditions"] = [condition.to_dict() for condition in self.conditions]
         return documents.document("slice", content | {"condition": self.condition, "sql": self.sql})
 
@@ -135,10 +147,11 @@ _SLICE: dict[str, Any] = {
     "n": documents.count(1),
     "estimated_on": documents.count(1),
     **dict.fromkeys(("share", "predicted", "observed"), _share),
-    "firm": documents.numbers,
+    **dict.fromkeys(("firm", "elsewhere"), documents.numbers),
     "dimensions": documents.between(1.0, infinite=True),
     "ecd": Interval.from_dict,
     "temperature": Interval.from_dict,
+    "beyond": Interval.from_dict,
     "condition": documents.text,
     "sql": documents.text,
 }
@@ -225,13 +238,19 @@ class Slices:
         searched = "" if self.searched == self.n else f", {self.searched} of them drawn for the search"
         if self.found:
             count = f"{len(self)} {word} slice{'' if len(self) == 1 else 's'} found"
-            return f"{count} (intervals hold together at {100.0 * self.level:g} %; {self.n} rows{searched})."
+            which = "It is not" if len(self) == 1 else "None of them is"
+            alike = all(s.compared != _WORSE[self.direction] for s in self)
+            differs = f" {which} shown to be worse than the other rows." if alike else ""
+            return f"{count} (intervals hold together at {100.0 * self.level:g} %; {self.n} rows{searched}).{differs}"
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         start = f"no {word} slice found among the conditions on {count} ({self.n} rows{searched})"
         if self.reach is not None:
             return f"{start}: {self.reach}."
         why = "how small a slice would have been found is not known"
-        why += ": rows come in clusters" if self.clustered else ": there are too few rows, or too vague predictions"
+        if not self.features:
+            why = "there is no feature to look at"
+        else:
+            why += ": rows come in clusters" if self.clustered else ": there are too few rows, or too vague predictions"
         return f"{start}; {why}."
 
     def __repr__(self) -> str:
@@ -239,7 +258,7 @@ class Slices:
         if self.interrupted:
             lines.append("The search was stopped before its end.")
         if self.found:
-            lines += ["", *_table(self)]
+            lines += ["", *_table(self), *map(_beside, (s for s in self if s.compared != _WORSE[self.direction]))]
         lines += [f"left out: {name} ({why})" for name, why in self.left_out]
         return "\n".join(lines)
 
@@ -265,6 +284,8 @@ class Slices:
             **{f"ecd{end}": [getattr(s.ecd, name) for s in self] for end, name in _ENDS},
             **{f"temperature{end}": [getattr(s.temperature, name) for s in self] for end, name in _ENDS},
             **{name: [getattr(s, name) for s in self] for name in ("predicted", "observed", "contribution")},
+            "ecd_elsewhere": [s.elsewhere for s in self],
+            **{f"beyond{end}": [getattr(s.beyond, name) for s in self] for end, name in _ENDS},
         }
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -354,6 +375,12 @@ _SLICES: dict[str, Any] = {
     "on": documents.choice("probability", "confidence", "spread"),
     "clustered": documents.flag,
 }
+
+
+def _beside(s: Slice) -> str:
+    """Say of a slice that is no worse than the other rows, or not shown to be, what they are like."""
+    said = "no worse" if s.compared != "alike" else "not shown to be worse"
+    return f"{s.condition}: {said} than the other rows, whose ECD is {s.elsewhere:+.3f}"
 
 
 def _table(slices: Slices) -> list[str]:

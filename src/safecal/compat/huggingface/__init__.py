@@ -1,4 +1,4 @@
-"""Hugging Face: run a pretrained classifier of texts or images over a data set, and evaluate it.
+"""Hugging Face: run a pretrained classifier over a data set, or a language model over texts, and evaluate it.
 
 It needs ``pip install "safecal[huggingface]"``. Predictions are kept on disk as they are made, so a run that was killed
 goes on where it stopped. Code that comes with a model is never run.
@@ -24,9 +24,10 @@ from ...judge.front_door import evaluate_predictions
 from ...options import EvaluateOptions
 from .cache import LogitCache
 from .data import Rows, UnreachableError, open_rows
+from .language_model import LanguageModelRun, run_language_model
 from .model import PretrainedModel, log_odds, read_outcomes
 
-__all__ = ["ClassifierRun", "UnreachableError", "run_classifier"]
+__all__ = ["ClassifierRun", "LanguageModelRun", "UnreachableError", "run_classifier", "run_language_model"]
 
 
 class RunOptions(TypedDict, total=False):

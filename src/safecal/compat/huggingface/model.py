@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from ..._types import AnyArray, FloatArray
 from ...errors import FileError, LabelError, OptionError
 from .data import Rows, library, local_path, reaching
 
-__all__ = ["Classes", "Outcomes", "PretrainedModel", "log_odds", "read_outcomes"]
+__all__ = ["CausalModel", "Classes", "Outcomes", "PretrainedModel", "log_odds", "read_outcomes"]
 
 _LONGEST = 512  # tokens, where neither the tokenizer nor the model says less
+_WINDOW = 2048  # the same, of a language model
 
 
 @final
@@ -148,14 +150,11 @@ def log_odds(logits: FloatArray, column: int, classes: Classes) -> FloatArray:
     return logits[:, column] - others
 
 
-@final
-class PretrainedModel:
+class Pretrained(ABC):
     """A model that is read in two steps: its configuration at once, its weights when they are needed."""
 
-    def __init__(
-        self, model: str | os.PathLike[str], kind: str, revision: str | None, device: str | None, max_length: int | None
-    ) -> None:
-        self.name, self.kind, self.max_length = os.fspath(model), kind, max_length
+    def __init__(self, model: str | os.PathLike[str], revision: str | None, device: str | None) -> None:
+        self.name = os.fspath(model)
         self.path = local_path(model, "model")
         if self.path is not None and not self.path.is_dir():
             raise FileError(f"`model` must be a folder that `save_pretrained` wrote; {self.name!r} is a file.")
@@ -171,9 +170,7 @@ class PretrainedModel:
             self.config = self._transformers.AutoConfig.from_pretrained(self._place, **self._how)
         if self.path is None:  # weights and tokenizer come from the same commit, whatever is uploaded meanwhile
             self._how["revision"] = getattr(self.config, "_commit_hash", None) or self._how["revision"]
-        self.classes = self._classes()
         self._network: Any = None
-        self._prepare: Any = None
 
     def _chosen(self, device: str | None) -> Any:
         if device is None:
@@ -188,13 +185,6 @@ class PretrainedModel:
             ) from error
         return chosen
 
-    def _classes(self) -> Classes:
-        kind = getattr(self.config, "problem_type", None)
-        names = tuple(str(self.config.id2label[k]) for k in sorted(self.config.id2label))
-        if kind == "regression":
-            raise FileError(f"the model {self.name!r} is a regression; a classifier is needed.")
-        return Classes(names, kind == "multi_label_classification")
-
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """Name the model in errors, and show no progress bar but our own."""
@@ -208,11 +198,14 @@ class PretrainedModel:
             if shown:
                 bars.enable_progress_bar()
 
+    @abstractmethod
+    def kind_of_run(self) -> dict[str, Any]:
+        """Return what else fixes the logits."""
+
     def identity(self) -> dict[str, Any]:
         """Return what fixes the logits, but for the inputs."""
         found: dict[str, Any] = {
-            "kind": self.kind,
-            "max_length": self.max_length,
+            **self.kind_of_run(),
             "device": self.device.type,
             "torch": str(self._torch.__version__),
             "transformers": str(self._transformers.__version__),
@@ -220,6 +213,39 @@ class PretrainedModel:
         if self.path is None:
             return {**found, "model": self.name, "revision": self._how["revision"]}
         return {**found, "files": _digest(self.path)}
+
+    def _tokenizer(self) -> Any:
+        with self._reading():
+            return self._transformers.AutoTokenizer.from_pretrained(self._place, **self._how)
+
+    def _longest(self, tokenizer: Any, otherwise: int) -> int:
+        """Return how many tokens the model takes; ``otherwise`` where its tokenizer does not know."""
+        says = tokenizer.model_max_length  # a huge number where it does not know
+        positions = getattr(self.config, "max_position_embeddings", None) or -1  # relative ones have no end
+        return min(says if says < 1_000_000 else otherwise, positions if positions > 0 else says)
+
+
+@final
+class PretrainedModel(Pretrained):
+    """A classifier of texts or images."""
+
+    def __init__(
+        self, model: str | os.PathLike[str], kind: str, revision: str | None, device: str | None, max_length: int | None
+    ) -> None:
+        super().__init__(model, revision, device)
+        self.kind, self.max_length = kind, max_length
+        self.classes = self._classes()
+        self._prepare: Any = None
+
+    def kind_of_run(self) -> dict[str, Any]:
+        return {"kind": self.kind, "max_length": self.max_length}
+
+    def _classes(self) -> Classes:
+        kind = getattr(self.config, "problem_type", None)
+        names = tuple(str(self.config.id2label[k]) for k in sorted(self.config.id2label))
+        if kind == "regression":
+            raise FileError(f"the model {self.name!r} is a regression; a classifier is needed.")
+        return Classes(names, kind == "multi_label_classification")
 
     def logits(self, inputs: list[Any]) -> FloatArray:
         """Return the logits of some inputs, one row each, as float64."""
@@ -247,11 +273,8 @@ class PretrainedModel:
         self._network = network.float().to(self.device).eval()
 
     def _tokens(self) -> Any:
-        tokenizer = self._transformers.AutoTokenizer.from_pretrained(self._place, **self._how)
-        says = tokenizer.model_max_length  # a huge number where it does not know
-        positions = getattr(self.config, "max_position_embeddings", None) or -1  # relative ones have no end
-        limits = [says if says < 1_000_000 else _LONGEST, positions if positions > 0 else says]
-        longest = self.max_length or min(limits)
+        tokenizer = self._tokenizer()
+        longest = self.max_length or self._longest(tokenizer, _LONGEST)
 
         def prepare(texts: list[str]) -> Any:
             return tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
@@ -263,6 +286,66 @@ class PretrainedModel:
         library("PIL.Image", "reading images")
         processor = self._transformers.AutoImageProcessor.from_pretrained(self._place, backend="pil", **self._how)
         return lambda images: processor(images=images, return_tensors="pt")
+
+
+@final
+class CausalModel(Pretrained):
+    """A model of the next token."""
+
+    def __init__(self, model: str | os.PathLike[str], revision: str | None, device: str | None) -> None:
+        super().__init__(model, revision, device)
+        self.torch = self._torch
+        self.tokenizer = self._tokenizer()
+        self.window = min(self._longest(self.tokenizer, _WINDOW), _WINDOW)
+        self.classes = int(self.config.get_text_config().vocab_size)
+        self.special = frozenset(map(int, self.tokenizer.all_special_ids))
+        self._head: Any = None
+
+    def kind_of_run(self) -> dict[str, Any]:
+        return {"kind": "language model"}
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text, with those that the tokenizer puts around it."""
+        return list(map(int, self.tokenizer(text, verbose=False)["input_ids"]))
+
+    def piece(self, token: int) -> str:
+        """Return the text of one token."""
+        raw = self.tokenizer.convert_ids_to_tokens(token)
+        if isinstance(raw, str) and "\u2581" in raw:  # how SentencePiece writes a space, which decoding would drop
+            return raw.replace("\u2581", " ")
+        return str(self.tokenizer.decode([token]))
+
+    def states(self, tokens: Any, seen: Any) -> tuple[Any, Any]:
+        """Return what the last layer is applied to, and that layer; or the logits, and None, where it cannot be had."""
+        if self._network is None:
+            self._load()
+        if self._head is None:
+            return self._network(input_ids=tokens, attention_mask=seen, use_cache=False).logits, None
+        found = self._network.base_model(input_ids=tokens, attention_mask=seen, use_cache=False)
+        return found.last_hidden_state, self._head
+
+    def _load(self) -> None:
+        dtype = self._torch.bfloat16 if self.device.type == "cuda" else self._torch.float32
+        with self._reading():
+            network = self._transformers.AutoModelForCausalLM.from_pretrained(
+                self._place, config=self.config, dtype=dtype, **self._how
+            )
+        self._network = network.to(self.device).eval()
+        self._head = self._plain_head()
+
+    def _plain_head(self) -> Any:
+        """Return the last layer, where applying it to the states gives the logits to the last digit; else None.
+
+        Some models scale or bend their logits after it.
+        """
+        head = self._network.get_output_embeddings()
+        if not isinstance(head, self._torch.nn.Linear) or self._network.base_model is self._network:
+            return None
+        tokens = self._torch.arange(8, device=self.device)[None] % self.classes
+        with self._torch.inference_mode():
+            wanted = self._network(input_ids=tokens, use_cache=False).logits
+            found = head(self._network.base_model(input_ids=tokens, use_cache=False).last_hidden_state)
+        return head if self._torch.equal(found, wanted.to(found.dtype)) else None
 
 
 def _digest(folder: Path) -> str:

@@ -132,14 +132,15 @@ def hidden_columns(
     """Return all columns of rows, from the states before the last layer: logits of ``chunk`` rows exist at a time."""
     _checked_hidden(y_true, hidden, weight)
     torch = load_torch()
-    y, h, step = y_true.reshape(-1), hidden.detach().reshape(-1, hidden.shape[-1]), chunk or _CHUNK
+    y, h = y_true.reshape(-1), hidden.detach().reshape(-1, hidden.shape[-1])
+    step = chunk or (_CHUNK if on_cuda(h) else _CHUNK // 4)
     out = []
     with torch.no_grad():
         for begin in range(0, len(y), step):
             z = torch.nn.functional.linear(h[begin : begin + step], weight, bias)
             label = y[begin : begin + step]
             checked_classes(label, z)
-            found = scored_columns(label, z, ignore_index, None, 2)
+            found = scored_columns(label, z if on_cuda(z) else widened(z), ignore_index, None, 2)
             refuse_classes(found[0], label, z, ignore_index)
             out.append(found)
     return torch.cat(out, dim=1) if out else hidden.new_empty((WIDTHS[2], 0), dtype=torch.float32)

@@ -1,0 +1,144 @@
+"""Which half a row is in, and which rows are drawn for the search: told by its number alone.
+
+So rows that come in parts need not be held, and have the same answer as those that lie in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from .._checks.columns import cluster_codes
+from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
+from ..families.predictions import Predictions
+
+__all__ = ["DRAWN", "Draw", "Drawn", "Halves", "drawn_of"]
+
+DRAWN = 1_000_000  # rows that are searched, of both halves
+
+
+def _noise(rows: AnyArray, seed: int) -> AnyArray:
+    """Return 64 bits for each row, which differ for all rows (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        x = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+@final
+class Halves:
+    """The second half of the rows: of each a coin, or of each cluster, so that both halves have about as many rows.
+
+    Parameters
+    ----------
+    seed : int
+        Of the coins.
+    clusters : sequence of hashable, optional
+        The clusters of all rows.
+    sizes : ndarray, optional
+        How many rows each has.
+    """
+
+    def __init__(self, seed: int, clusters: Sequence[Hashable] = (), sizes: AnyArray | None = None) -> None:
+        self._seed = seed
+        self._second: dict[Hashable, bool] = {}
+        if sizes is not None:
+            order = sorted(range(len(clusters)), key=lambda k: (str(clusters[k]), k))
+            rows = [0, 0]
+            for place in np.argsort(_noise(np.arange(len(clusters)), seed)).tolist():
+                k = order[place]
+                there = rows[1] < rows[0]  # to the half that has fewer rows so far
+                self._second[clusters[k]] = there
+                rows[int(there)] += int(sizes[k])
+
+    def of_rows(self, rows: IndexArray, cluster: ArrayLike | None, outcome: str) -> BoolArray:
+        """Tell of some rows, by their numbers or their clusters, which are in the second half."""
+        if cluster is None:
+            return np.asarray(_noise(rows, self._seed) >= np.uint64(1 << 63))
+        keys, codes = cluster_codes(cluster, len(rows), outcome)
+        return np.array([self._second[key] for key in keys], dtype=bool)[codes]
+
+
+def drawn_of(n: int, seed: int, most: int) -> IndexArray:
+    """Return the numbers of the rows that are drawn, of all that there are."""
+    if n <= most:
+        return np.arange(n)
+    noise = _noise(np.arange(n), seed)
+    return np.flatnonzero(noise < np.partition(noise, most)[most])
+
+
+class Drawn(NamedTuple):
+    """Rows that were drawn: their numbers, in order, and their columns."""
+
+    rows: IndexArray
+    predictions: Predictions
+    weight: AnyArray | None
+    cluster: AnyArray | None
+    features: Mapping[str, Any]
+
+
+class _Part(NamedTuple):
+    noise: AnyArray
+    drawn: Drawn
+
+    def take(self, places: IndexArray) -> _Part:
+        rows, predictions, weight, cluster, features = self.drawn
+        return _Part(self.noise[places], Drawn(
+            rows[places], predictions.take(places), None if weight is None else weight[places],
+            None if cluster is None else cluster[places], {name: x[places] for name, x in features.items()},
+        ))  # fmt: skip
+
+
+@final
+class Draw:
+    """A draw of rows that come in parts, uniform and without replacement.
+
+    Parameters
+    ----------
+    seed : int
+        Of the draw.
+    most : int
+        Rows that are drawn; half as many more are held on the way.
+    """
+
+    def __init__(self, seed: int, most: int) -> None:
+        self._seed, self._most = seed, most
+        self._parts: list[_Part] = []
+        self._below: Any = None  # the noise of a row that is kept lies below
+        self.n = 0
+
+    def add(
+        self, predictions: Predictions, weight: AnyArray | None, cluster: AnyArray | None, features: Mapping[str, Any]
+    ) -> None:
+        """Draw from some more rows."""
+        rows = np.arange(self.n, self.n + predictions.n)
+        self.n += predictions.n
+        part = _Part(_noise(rows, self._seed), Drawn(rows, predictions, weight, cluster, features))
+        if self._below is not None:
+            part = part.take(np.flatnonzero(part.noise < self._below))
+        self._parts.append(part)
+        if sum(len(one.noise) for one in self._parts) > self._most + self._most // 2:
+            self._thin()
+
+    def _thin(self) -> None:
+        """Keep as many rows as are wanted."""
+        noise = np.concatenate([part.noise for part in self._parts])
+        if len(noise) > self._most:
+            self._below = np.partition(noise, self._most)[self._most]
+            self._parts = [part.take(np.flatnonzero(part.noise < self._below)) for part in self._parts]
+
+    def drawn(self) -> Drawn:
+        """Return the rows that were drawn."""
+        self._thin()
+        parts = [part.drawn for part in self._parts if len(part.noise)]
+        first = parts[0]
+        return Drawn(
+            np.concatenate([part.rows for part in parts]),
+            type(first.predictions).concatenate([part.predictions for part in parts]),
+            None if first.weight is None else np.concatenate([part.weight for part in parts]),
+            None if first.cluster is None else np.concatenate([part.cluster for part in parts]),
+            {name: np.concatenate([part.features[name] for part in parts]) for name in first.features},
+        )
