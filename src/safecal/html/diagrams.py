@@ -373,7 +373,7 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
             width=x(even) - x(0.0) - 2.0,
             height=floor - y(s),
             class_="bar over" if s > high else "bar under",
-        )  # fmt: skip
+        )
         for k, s in enumerate(share.tolist())
     ]
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
