@@ -1,14 +1,10 @@
 """The words of the command line, with examples. Commands are imported when they run."""
 
 import argparse
-import re
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
-from ..errors import OptionError
-from ..visible import visible
 from .options import (
     LIMITS,
     LM,
@@ -16,6 +12,8 @@ from .options import (
     RULE_ABOUT,
     RULES,
     WATCH,
+    Formatter,
+    Parser,
     add_lm_options,
     add_watch_options,
     between,
@@ -117,7 +115,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
     for name, (about, fill) in _COMMANDS.items():
         one = commands.add_parser(
-            name, help=about, description=f"{about[0].upper()}{about[1:]}.", formatter_class=_Formatter
+            name, help=about, description=f"{about[0].upper()}{about[1:]}.", formatter_class=Formatter
         )
         if command in (None, name):
             one.set_defaults(run=_later(name), command=name)
@@ -237,7 +235,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
 def _paper(parser: argparse.ArgumentParser) -> None:
     from .paper import add_papers
 
-    add_papers(parser, _Formatter)
+    add_papers(parser, Formatter)
 
 
 # What the list of commands says of each, and what adds its options.
@@ -254,41 +252,8 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that says which word one may have meant."""
-
-    known: Sequence[str] = ()  # the options of the command that was typed
-
-    def __init__(self, *words: Any, **options: Any) -> None:
-        super().__init__(*words, **options)
-        self.color = False  # of Python 3.14: what is written to a terminal is shown, not obeyed
-
-    def error(self, message: str) -> NoReturn:
-        found = re.fullmatch(r"argument (\S+): (must .*)", message, re.DOTALL)
-        if found is not None:  # a value that is refused is told of as every other
-            raise OptionError(f"`{found[1]}` {found[2]}.")
-        wrong, choices = _mistyped(message, self.known or tuple(self._option_string_actions))
-        near = get_close_matches(wrong, choices, n=1) if wrong else []
-        hint = f"\n\nHint: did you mean `{near[0]}`?" if near else f"\n\nHint: {self.prog} --help"
-        self.exit(2, f"safecal: {visible(message)}.{hint}\n")
-
-
-def _mistyped(message: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the word that is not known, and what it could have been."""
-    if message.startswith("unrecognized arguments: "):
-        wrong = next((word for word in message.split(": ", 1)[1].split() if word.startswith("-")), "")
-        return wrong.split("=")[0], options
-    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
-    return ("", ()) if found is None else (found[1], [word.strip("' ") for word in found[2].split(",")])
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26, width=100)
-
-
-def _parser(name: str, about: str, examples: str) -> _Parser:
-    return _Parser(name, description=about, epilog=examples, formatter_class=_Formatter)
+def _parser(name: str, about: str, examples: str) -> Parser:
+    return Parser(name, description=about, epilog=examples, formatter_class=Formatter)
 
 
 def _columns(parser: argparse.ArgumentParser) -> None:

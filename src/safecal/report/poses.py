@@ -27,6 +27,7 @@ from ..html.markup import (
     shown,
     tick_text,
     upright,
+    with_code,
 )
 from ..maps.poses import PoseStudy
 from .page import Context, page
@@ -97,15 +98,15 @@ def _axes_section(study: PoseStudy) -> Markup:
     ]
     table = region(element("table", top, element("tbody", *rows)), "The axes one by one")
     said = "Each interval holds by itself. Above 1, the axis is over-confident."
-    parts: list[Markup] = [table, element("p", said, class_="note")]
+    suspected = [element("p", element("strong", "Suspected:"), " ", with_code(f"{text}.")) for text in study.suspicions]
+    parts: list[Markup] = [*suspected, table, element("p", said, class_="note")]
     if study.fix is not None:
         matrix = ",\n ".join("[" + ", ".join(f"{x:.4g}" for x in row) + "]" for row in study.matrix)
         parts += [
             element("p", "Multiply covariances by this, entry by entry; over-confidence is then ruled out:"),
             region(element("pre", element("code", f"[{matrix}]")), "The factors of the covariances"),
         ]
-    notes = [("suspected", text) for text in study.suspicions] + [("noted", text) for text in study.notes]
-    parts.append(pairs_table(notes, "Beside the verdict"))
+    parts.append(pairs_table([("noted", text) for text in study.notes], "Beside the verdict"))
     return section("axes", "By axis", *parts)
 
 
