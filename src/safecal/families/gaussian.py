@@ -259,56 +259,55 @@ def gaussian(
 ) -> Gaussian:
     """Check Gaussian state estimates and the true states.
 
-        The excess of a row is ``(NEES - d) / 2`` with the normalised estimation error squared
-        ``NEES = (x - mean)^T C^-1 (x - mean)`` of a d-dimensional state: positive when errors are larger than the
-        covariance says, never below ``-d/2``.
+    The excess of a row is ``(NEES - d) / 2`` with the normalised estimation error squared
+    ``NEES = (x - mean)^T C^-1 (x - mean)`` of a d-dimensional state: positive when errors are larger than the
+    covariance says, never below ``-d/2``.
 
-        Parameters
-        ----------
-        x_true : array-like of shape (n,) or (n, d)
-            The true states.
-        mean : array-like, of the shape of x_true
-            The estimates.
-        std, var : float, array-like of shape (d,), or of the shape of x_true
-            Standard deviations, or variances, of independent components.
-        cov : array-like of shape (d, d) or (n, d, d)
-            Covariance matrices, one for all rows or one a row. The lower triangle is used.
-        chol : array-like of shape (d, d) or (n, d, d)
-            Lower triangular factors ``L`` of the covariance, ``C = L L^T``.
-        precision : array-like of shape (d, d) or (n, d, d)
-            Inverses of the covariance matrices. The lower triangle is used.
-        mapping : sequence of int, optional
-            The components that matter, by number: the others are integrated out, and may hold anything. By default all.
-        angles : sequence of int, optional
-            The components, of the states as they are given, that are angles in radians: their errors are wrapped into
-            (-pi, pi]. Standard deviations should be well below pi, or the density reaches around the circle.
+    Parameters
+    ----------
+    x_true : array-like of shape (n,) or (n, d)
+        The true states.
+    mean : array-like, of the shape of x_true
+        The estimates.
+    std, var : float, array-like of shape (d,), or of the shape of x_true
+        Standard deviations, or variances, of independent components.
+    cov : array-like of shape (d, d) or (n, d, d)
+        Covariance matrices, one for all rows or one a row. The lower triangle is used.
+    chol : array-like of shape (d, d) or (n, d, d)
+        Lower triangular factors ``L`` of the covariance, ``C = L L^T``.
+    precision : array-like of shape (d, d) or (n, d, d)
+        Inverses of the covariance matrices. The lower triangle is used.
+    mapping : sequence of int, optional
+        The components that matter, by number: the others are integrated out, and may hold anything. By default all.
+    angles : sequence of int, optional
+        The components, of the states as they are given, that are angles in radians: their errors are wrapped into
+        (-pi, pi]. Standard deviations should be well below pi, or the density reaches around the circle.
 
-        Returns
-        -------
-        Predictions
-            Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it.
+    Returns
+    -------
+    Predictions
+        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it.
 
-        See Also
-        --------
-        nees : The mean of the normalised errors.
-        gaussian_mixture, particles : States that are not Gaussian.
-        density : Anything with a log-density.
+    See Also
+    --------
+    nees : The mean of the normalised errors.
+    gaussian_mixture, particles : States that are not Gaussian.
+    density : Anything with a log-density.
 
-        Examples
-        --------
-        >>> import numpy as np
-    from scipy import special
-        >>> import safecal
-        >>> safecal.gaussian([1.0, -2.0], [0.0, 0.0], std=1.0).ecd
-        0.75
-        >>> safecal.gaussian([[1.0, 2.0]], [[0.0, 0.0]], cov=[[1.0, 0.0], [0.0, 4.0]]).ecd
-        0.0
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> safecal.gaussian([1.0, -2.0], [0.0, 0.0], std=1.0).ecd
+    0.75
+    >>> safecal.gaussian([[1.0, 2.0]], [[0.0, 0.0]], cov=[[1.0, 0.0], [0.0, 4.0]]).ecd
+    0.0
 
-        A bearing of 179 degrees where -179 was estimated is an error of 2 degrees:
+    A bearing of 179 degrees where -179 was estimated is an error of 2 degrees:
 
-        >>> bearing = np.deg2rad([[179.0], [-179.0]])
-        >>> round(safecal.gaussian(bearing[:1], bearing[1:], std=np.deg2rad(1.0), angles=[0]).ecd, 12)
-        1.5
+    >>> bearing = np.deg2rad([[179.0], [-179.0]])
+    >>> round(safecal.gaussian(bearing[:1], bearing[1:], std=np.deg2rad(1.0), angles=[0]).ecd, 12)
+    1.5
     """
     rows = row_labels(x_true=x_true, mean=mean)
     x, m = state_shapes(x_true, mean)
