@@ -46,6 +46,7 @@ _EVALUATE = """examples:
   safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
+  safecal evaluate days.csv --by-label --y rain --prob p_rain --y fog --prob p_fog
   safecal evaluate regression.csv --x truth --mean prediction --std error
   safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
   safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
@@ -133,7 +134,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
     )
-    _columns(parser)
+    _columns(parser, several=True)
     _forecasts(parser)
     _questions(parser)
     _rows(parser)
@@ -256,11 +257,16 @@ def _parser(name: str, about: str, examples: str) -> Parser:
     return Parser(name, description=about, epilog=examples, formatter_class=Formatter)
 
 
-def _columns(parser: argparse.ArgumentParser) -> None:
+def _columns(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     group = parser.add_argument_group(
         "columns", "You may leave these out where the names of the columns leave no doubt."
     )
-    group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
+    if several:
+        group.add_argument(
+            "--y", action="append", metavar="COL", help="column of what happened; with --by-label one for each label"
+        )
+    else:
+        group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
     group.add_argument(
         "--prob",
         action="append",
@@ -272,11 +278,17 @@ def _columns(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
     group.add_argument("--label", action="append", metavar="LABEL", help="the class of each --prob, in the same order")
+    if several:
+        group.add_argument(
+            "--by-label",
+            action="store_true",
+            help="several labels a row: each --y is 0 or 1, beside the --prob at the same place",
+        )
 
 
 def _forecasts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("forecasts of a number", "One of four forms; --y, or --x, names what happened.")
-    group.add_argument("--x", dest="y", metavar="COL", help="the same as --y")
+    group.add_argument("--x", dest="y", action="append", metavar="COL", help="the same as --y")
     group.add_argument("--mean", metavar="COL", help="column of means, with --std or --var")
     group.add_argument("--std", metavar="COL", help="column of standard deviations")
     group.add_argument("--var", metavar="COL", help="column of variances")

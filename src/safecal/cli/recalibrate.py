@@ -90,7 +90,7 @@ def fix_of(
     found: Evaluation, rows: Batch | None, table: TableFile, options: argparse.Namespace
 ) -> tuple[Recalibration | None, str | None]:
     """Return what fixes a model that is not safe, where its rows were kept, and the command that finds it."""
-    if found.verdict.decision == SAFE:
+    if found.verdict.decision == SAFE or table.columns.outcomes:  # several labels a row are recalibrated one by one
         return None, None
     by = found.groups is not None and len(found.groups) <= _GROUPS
     line = _command(table, options, by=by)
