@@ -131,6 +131,8 @@ def test_every_surface_shows_both_bounds_and_that_no_temperature_was_judged(
     for text in (repr(found), found._repr_html_(), page.read_text(encoding="utf-8")):
         assert "at most" in text
         assert "at least" in text
+        assert "draws" not in text.split("glossary")[0]
+        assert "spread is about" not in text
         assert "temperature is not known, and was not judged" in " ".join(text.split())
     assert safecal.Evaluation.from_dict(found.to_dict()) == found
     assert math.isnan(found.temperature.value)
