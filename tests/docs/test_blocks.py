@@ -25,6 +25,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 LONG = {
     ROOT / "docs" / "command-line.md",
+    ROOT / "docs" / "language-models.md",
     ROOT / "docs" / "monitoring.md",
     ROOT / "docs" / "forecasts.md",
     ROOT / "docs" / "plots.md",

@@ -25,6 +25,7 @@ __all__ = [
     "RULE_ABOUT",
     "WATCH",
     "above",
+    "add_question_options",
     "add_lm_options",
     "add_watch_options",
     "between",
@@ -309,6 +310,26 @@ def add_watch_options(parser: argparse.ArgumentParser) -> None:
         "--report", type=output, metavar="FILE", help="keep a page with the history up to date: one HTML file"
     )
     group.add_argument("--group", metavar="GROUP", help="with `acknowledge`: only this group (default: all rows)")
+
+
+def add_question_options(parser: argparse.ArgumentParser) -> None:
+    """Add what logs of language models, and answers with a confidence, need."""
+    group = parser.add_argument_group(
+        "logs of language models",
+        "For samples_*.jsonl of lm_eval, logs of Inspect, and graded answers. --by takes `task`, or a field.",
+    )
+    group.add_argument(
+        "--normalise",
+        choices=("none", "characters", "bytes", "tokens"),
+        default="none",
+        help="divide the log-likelihood of each choice by its length (default none)",
+    )
+    group.add_argument(
+        "--verbalised",
+        action="store_true",
+        help="--prob was said, in steps: 100 %% is at least the middle to the next step",
+    )
+    group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
 
 
 LM = """examples:

@@ -15,6 +15,7 @@ from .options import (
     Formatter,
     Parser,
     add_lm_options,
+    add_question_options,
     add_watch_options,
     between,
     level_and_column,
@@ -136,7 +137,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     )
     _columns(parser, several=True)
     _forecasts(parser)
-    _questions(parser)
+    add_question_options(parser)
     _rows(parser)
     _features(parser)
     _limits(parser)
@@ -177,7 +178,7 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
     parser.add_argument("file", type=place, nargs="+", help="as for `evaluate`")
     _columns(parser)
-    _questions(parser)
+    add_question_options(parser)
     _rows(parser)
     _limits(parser)
     parser.add_argument(
@@ -326,19 +327,6 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="format of the file, where its name does not show it")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
-
-
-def _questions(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "logs of language models", "For samples_*.jsonl of lm_eval, and logs of Inspect. --by takes `task`, or a field."
-    )
-    group.add_argument(
-        "--normalise",
-        choices=("none", "characters", "bytes", "tokens"),
-        default="none",
-        help="divide the log-likelihood of each choice by its length (default none)",
-    )
-    group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
 
 
 def _features(parser: argparse.ArgumentParser) -> None:

@@ -120,6 +120,7 @@ def _command(table: TableFile, options: argparse.Namespace, *, by: bool) -> str:
         value = getattr(options, name)
         words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
     words += ["--drop-missing"] if columns.drop_missing else []
+    words += ["--verbalised"] if columns.grid is not None else []
     for name, limit in LIMITS.items():
         value = getattr(options, name.removeprefix("--").replace("-", "_"))
         words += [] if value == limit.default else [name, f"{value:g}"]

@@ -1,11 +1,15 @@
 """The file that a command is about: which columns the options mean, and its rows in checked batches."""
 
 import argparse
+import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, final
 
+import numpy as np
+
+from .._checks.forecasts import Grid
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
 from ..inputs.columns import (
@@ -20,7 +24,7 @@ from ..inputs.columns import (
     matching,
     near_names,
 )
-from ..inputs.reader import Batch, Reader, Rows, join_batches
+from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, open_source
 from ..inputs.text_files import log_kind
 from .terminal import Progress
@@ -91,6 +95,8 @@ class TableFile:
         if getattr(options, "by_label", False):
             if stated is not None:
                 raise FormError("`--by-label` is for labels, and not for forecasts of a number.")
+            if getattr(options, "verbalised", False):
+                raise FormError("`--verbalised` belongs to one column of `--prob`, without `--by-label`.")
             return cls(source, _label_columns(source, options.command, named, prob, logits, more))
         if len(named) > 1:
             raise FormError(
@@ -108,7 +114,7 @@ class TableFile:
             of_numbers=hasattr(options, "draws"),
             **more,
         )
-        return cls(source, columns)
+        return cls(source, _graded(source, columns) if getattr(options, "verbalised", False) else columns)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches, from the first row."""
@@ -269,6 +275,20 @@ def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[st
         drop_missing=options.drop_missing,
     )  # fmt: skip
     return source, _known(source, source.chosen(wanted))
+
+
+def _graded(source: Source, columns: Columns) -> Columns:
+    """Find the steps in which confidences were said, of all rows."""
+    if columns.form != "y_prob" or len(columns.values) > 1 or columns.clip is not None:
+        raise FormError("`--verbalised` belongs to one column of `--prob`, without `--clip`.")
+    grid = Grid()
+    try:
+        for rows in source.batches(columns.values):
+            values = prediction_values(rows, columns).values
+            grid.add(values if values.ndim == 1 else np.array([math.nan]))  # lists are refused where they are read
+        return replace(columns, grid=grid, notes=(grid.note,))
+    except InputError as error:
+        raise about_columns(error, columns, SHELL) from error
 
 
 def _known(source: Source, found: Columns) -> Columns:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, final
 
+from .._checks.forecasts import Grid
 from .._checks.message import PYTHON, Complaint, Phrase, fail, show
 from ..errors import FormError, InputError, OptionError, ShapeError
 
@@ -80,6 +81,8 @@ class Columns:
         The column of how many choices each row has, where rows have different numbers of them.
     notes : tuple of str
         What stands beside every result.
+    grid : Grid or None
+        The steps in which confidences were said, where they were.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class Columns:
     choices: str | None = None
     notes: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
+    grid: Grid | None = None
 
     @property
     def of_classes(self) -> bool:

@@ -13,6 +13,7 @@ from .._checks.labels import equal_labels, never_occurs
 from .._checks.message import Complaint, fail, phrase, show
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
+from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.classifier import Labelled, classifier
 from ..families.ensemble import ensemble
@@ -183,9 +184,10 @@ class Reader:
             return None
         part: Any = slice(None) if kept is None else kept
         predictions = self._predictions(outcome, values, spread, part, whole)
-        if isinstance(predictions, Categorical) and (columns.choices or columns.notes):
-            choices = None if columns.choices is None else np.asarray(rows[columns.choices])[part]
-            predictions = replace(predictions, choices=choices, notes=columns.notes)
+        if isinstance(predictions, Categorical) and columns.choices is not None:
+            predictions = replace(predictions, choices=np.asarray(rows[columns.choices])[part])
+        if isinstance(predictions, Bernoulli | Categorical) and columns.notes:
+            predictions = replace(predictions, notes=columns.notes)
         w = None if weight is None else weight.values[part]
         if w is not None and w.any():
             w = weights(w, len(w), predictions.outcome)
@@ -268,6 +270,7 @@ class Reader:
             return quantiles(y, v, levels=columns.levels)
         if columns.form == "ensemble":
             return ensemble(y, v)
+        v = v if columns.grid is None else columns.grid.moved(v)
         given = {columns.form: v}
         names = None if columns.labels is None else _alike_typed(columns.labels, y)
         if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:
