@@ -75,6 +75,7 @@ validate: $(VENV)/.with-plot,stonesoup $(VENV)/.with-peers ## the published tabl
 	mv docs/validation/verdict.md.part docs/validation/verdict.md
 	$(VENV)/bin/python tools/validate_slices.py > docs/validation/slices.md.part
 	mv docs/validation/slices.md.part docs/validation/slices.md
+	$(VENV)/bin/python tools/validate_ensembles.py
 	$(VENV)/bin/python tools/tracking_tables.py
 	$(VENV)/bin/python tools/validate_monitoring.py
 

@@ -336,7 +336,7 @@ class TransformDisplay(Display):
     >>> y_true = 2.0 * np.random.default_rng(0).normal(size=1000)
     >>> display = TransformDisplay.from_evaluation(safecal.gaussian(y_true, np.zeros(1000), std=1.0).evaluate())
     >>> display
-    TransformDisplay: 42.6 % of the outcomes in the outer tenth
+    TransformDisplay: 38.8 % of the outcomes in the outer tenth
     >>> plt.close(display.figure_)
     """
 
