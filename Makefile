@@ -70,12 +70,12 @@ validate: $(VENV)/.with-plot,stonesoup $(VENV)/.with-peers ## the published tabl
 	$(VENV)/bin/python tools/validate.py
 	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
 	mv docs/validation/recalibration.md.part docs/validation/recalibration.md
-	$(VENV)/bin/python tools/validate_maps.py > docs/validation/maps.md.part
-	mv docs/validation/maps.md.part docs/validation/maps.md
+	$(VENV)/bin/python tools/validate_maps.py
 	$(VENV)/bin/python tools/validate_verdict.py > docs/validation/verdict.md.part
 	mv docs/validation/verdict.md.part docs/validation/verdict.md
 	$(VENV)/bin/python tools/validate_slices.py > docs/validation/slices.md.part
 	mv docs/validation/slices.md.part docs/validation/slices.md
+	$(VENV)/bin/python tools/validate_ensembles.py
 	$(VENV)/bin/python tools/tracking_tables.py
 	$(VENV)/bin/python tools/validate_monitoring.py
 

@@ -58,8 +58,6 @@ JOBS = {
     "transformers.BertForSequenceClassification(made).save_pretrained(folder)\n"
     "pathlib.Path('rows.csv').write_text('text,label\\ngood,yes\\nbad,no\\ngood good,yes\\n')\n"
     "assert run_classifier(folder, 'rows.csv').evaluate().n == 3",
-    "inspect": "import inspect_ai.log; from safecal.compat.lm_eval import read_samples; inspect_ai.log.read_eval_log",
-    "lm-eval": "import lm_eval.tasks; from safecal.compat.lm_eval import process_results, temperature",
     "sklearn": "from sklearn.dummy import DummyClassifier; from safecal.compat.sklearn import neg_nll\n"
     "assert -0.7 < neg_nll(DummyClassifier().fit(p[:, None], y), p[:, None], y) < -0.6",
     "stonesoup": "from stonesoup.plugins.safecal import ECDMetric; ECDMetric(generator_name='ECD')",
@@ -74,6 +72,8 @@ JOBS = {
     "assert run.data.metrics['safecal/n'] == 500",
     "opentelemetry": "from safecal.compat.opentelemetry import observe; from safecal.monitor import Monitor\n"
     "observe(Monitor())",
+    "lm-eval": f"import runpy; runpy.run_path({str(ROOT / 'tools' / 'try_lm_eval.py')!r}, run_name='__main__')",
+    "inspect": f"import runpy; runpy.run_path({str(ROOT / 'tools' / 'try_inspect.py')!r}, run_name='__main__')",
     "postgresql": "import psycopg, safecal.watch.postgresql",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")

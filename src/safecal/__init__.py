@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._versions import show_versions
     from .errors import SafecalError
     from .families.bernoulli import bernoulli
+    from .families.bounded import bounded
     from .families.categorical import categorical
     from .families.density import density
     from .families.ensemble import ensemble
@@ -100,6 +101,7 @@ _HOMES = {
     "calibration_test": "inference.calibration",
     "categorical": "families.categorical",
     "compare": "judge.paired",
+    "bounded": "families.bounded",
     "density": "families.density",
     "ecd": "metrics",
     "ece": "metrics",
@@ -163,6 +165,7 @@ __all__ = [
     "assess_consistency",
     "assess_reliability",
     "bernoulli",
+    "bounded",
     "brier",
     "calibration_test",
     "categorical",

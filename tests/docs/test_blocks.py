@@ -25,9 +25,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 LONG = {
     ROOT / "docs" / "command-line.md",
+    ROOT / "docs" / "language-models.md",
     ROOT / "docs" / "monitoring.md",
+    ROOT / "docs" / "forecasts.md",
     ROOT / "docs" / "plots.md",
     ROOT / "docs" / "poses.md",
+    ROOT / "docs" / "regression.md",
     ROOT / "docs" / "scikit-learn.md",
     *(ROOT / "docs" / "paper").glob("*.md"),
 }

@@ -148,6 +148,63 @@ def test_torch_of_many_classes(kind: Callable[[], maps.Map]) -> None:
     assert found == pytest.approx(model.apply(logits=z), rel=1e-12)
 
 
+GROUPS: dict[str, list[Any]] = {
+    "text": ["north", "o'south", None],
+    "whole": [1, 2, 3],
+    "number": [0.5, -1.5, 1e300],
+    "truth": [True, False],
+}
+
+
+@pytest.mark.parametrize("column", GROUPS)
+@pytest.mark.parametrize("kind", [maps.Affine, lambda: maps.Safe(maps.Isotonic(), 0.2)])
+def test_each_group_has_its_own_map_in_python_and_sql(kind: Callable[[], maps.Map], column: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    keys = GROUPS[column]
+    rng = np.random.default_rng(1)
+    z, group = rng.normal(0.0, 2.0, 900), np.resize(np.array(keys, dtype=object), 900)
+    y = rng.random(900) < special.expit(0.5 * z + np.resize(np.arange(len(keys)), 900))
+    model = kind().fit(y, logits=z, by=group)
+    rows = [(p, key) for p in P.tolist() for key in keys]
+    wanted = model.apply([p for p, _ in rows], by=np.array([key for _, key in rows], dtype=object))
+    function = run(model.to_python())
+    assert [function(p, key) for p, key in rows] == pytest.approx(wanted, rel=1e-12, abs=1e-300)
+    with pytest.raises(ValueError, match="no map was fitted to the group 'elsewhere'"):
+        function(0.5, "elsewhere")
+    kinds = {"text": "VARCHAR", "whole": "BIGINT", "number": "DOUBLE", "truth": "BOOLEAN"}
+    with duckdb.connect() as db:
+        db.execute(f'CREATE TABLE t (i INTEGER, p DOUBLE, "my group" {kinds[column]})')
+        db.executemany("INSERT INTO t VALUES (?, ?, ?)", [(i, *row) for i, row in enumerate(rows)])
+        found = db.execute(f"SELECT {model.to_sql('p', by='my group')} FROM t ORDER BY i").fetchall()
+        assert [row[0] for row in found] == pytest.approx(wanted, rel=1e-9, abs=1e-300)
+        if column == "whole":  # a group that was not fitted has no probability
+            unknown = "SELECT 0.5 AS p, 7 AS site"
+            assert db.execute(f"SELECT {model.to_sql('p', by='site')} FROM ({unknown})").fetchone() == (None,)
+
+
+def test_groups_of_two_columns_and_many_classes_are_written() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    rng = np.random.default_rng(0)
+    z = rng.normal(0.0, 2.0, (800, 3))
+    site, year = np.resize(["a", "b"], 800), np.resize([1, 1, 2, 2], 800)
+    y = (0.5 * z + np.outer(year, [0.0, 0.5, 1.0]) + rng.gumbel(size=z.shape)).argmax(axis=1)
+    model = maps.Vector().fit(y, logits=z, by={"site": site, "year": year})
+    p = special.softmax(z[:40], axis=1)
+    wanted = model.apply(p, by={"site": site[:40], "year": year[:40]})
+    groups = list(zip(site[:40].tolist(), year[:40].tolist(), strict=True))
+    function = run(model.to_python())
+    assert np.array([function(row, group) for row, group in zip(p.tolist(), groups, strict=True)]) == pytest.approx(
+        wanted
+    )
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE t (i INTEGER, a DOUBLE, b DOUBLE, c DOUBLE, site VARCHAR, year INTEGER)")
+        rows = [(i, *row, *group) for i, (row, group) in enumerate(zip(p.tolist(), groups, strict=True))]
+        db.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
+        made = db.execute(f"SELECT {model.to_sql('a', 'b', 'c', by=['site', 'year'])} FROM t ORDER BY i")
+        assert [column[0] for column in made.description] == ["calibrated_a", "calibrated_b", "calibrated_c"]
+        assert np.array(made.fetchall(), dtype=float) == pytest.approx(wanted)
+
+
 def test_what_cannot_be_exported_is_refused() -> None:
     model = two(maps.Affine)
     with pytest.raises(OptionError, match="`name` must be the name of a function"):
@@ -159,8 +216,17 @@ def test_what_cannot_be_exported_is_refused() -> None:
     with pytest.raises(OptionError, match="`columns` must be names of columns"):
         model.to_sql(3)  # type: ignore[arg-type]
     z = np.random.default_rng(0).normal(size=100)
+    grouped = maps.Temperature().fit(np.arange(100) % 3 > 0, logits=z, by=np.arange(100) % 2)
     with pytest.raises(UnavailableError, match="each group has a map of its own"):
-        maps.Temperature().fit(np.arange(100) % 3 > 0, logits=z, by=np.arange(100) % 2).to_python()
+        grouped.to_torch()
+    with pytest.raises(OptionError, match="`by` must name the column of the groups"):
+        grouped.to_sql("p")
+    with pytest.raises(OptionError, match="`by` must be names of columns; got 3"):
+        grouped.to_sql("p", by=[3])  # type: ignore[list-item]
+    with pytest.raises(ShapeError, match="`by` must name 1 columns, those of the groups; got 2"):
+        grouped.to_sql("p", by=["a", "b"])
+    with pytest.raises(OptionError, match="`by` belongs to maps that were fitted with `by=`"):
+        model.to_sql("p", by="site")
     with pytest.raises(UnavailableError, match="does not apply to classes"):
         maps.Axes().fit_states(z, 0 * z, std=1.0).to_python()
     with pytest.raises(UnavailableError, match="not fitted yet"):

@@ -155,7 +155,10 @@ def test_what_becomes_worse_is_told() -> None:
     worse = safecal.recalibrate(y, logits=z, method="temperature", safe=False)
     held = maps.Temperature().fit(y, logits=z).apply_predictions(safecal.bernoulli(y, logits=z)).evaluate(by=group)
     given = safecal.bernoulli(y, logits=z).evaluate(by=group)
-    from safecal.maps.front_door import _worse as said
+    from safecal.maps.front_door import _worse
+
+    def said(before: safecal.Evaluation, after: safecal.Evaluation) -> tuple[str, ...]:
+        return _worse(before, after, after.nll)
 
     texts = said(held, given)
     assert worse.before.nll == pytest.approx(given.nll)
@@ -212,3 +215,63 @@ def test_no_variation_at_all_is_no_error() -> None:
             p = found.apply(logits=z)
             assert np.isfinite(p).all()
             assert ((p >= 0.0) & (p <= 1.0)).all()
+
+
+def many(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0.0, 2.0, (n, classes))
+    return (0.6 * z + rng.normal(0.0, 0.5, classes) + rng.gumbel(size=z.shape)).argmax(axis=1), z
+
+
+def test_with_few_rows_a_class_no_map_with_a_number_for_each_is_tried_unless_asked_for() -> None:
+    y, z = many(190, 20)
+    rows = {row.name: row for row in safecal.recalibrate(y, logits=z).table}
+    assert rows["affine"].refusal == rows["vector"].refusal == "9.5 rows a class are too few; 10 are needed"
+    assert rows["temperature"].refusal == ""
+    asked = safecal.recalibrate(y, logits=z, method="affine", safe=False)
+    assert isinstance(asked.map, maps.Affine)
+
+
+@pytest.mark.parametrize("classes", [5, 140])
+def test_a_fit_that_begins_near_another_ends_where_it_would_end_alone(classes: int) -> None:
+    # 140 classes have more numbers than those that the matrix of second derivatives is made for.
+    y, z = many(1500, classes)
+    whole = maps.Affine().fit(y, logits=z)
+    alone = maps.Affine().fit(y[:1200], logits=z[:1200])
+    near = whole._again().fit(y[:1200], logits=z[:1200])
+    assert near.slope_ == pytest.approx(alone.slope_, rel=0.01)
+    assert np.abs(np.subtract(near.shift_, alone.shift_)).max() < 0.03
+    again = whole.fit(y[:1200], logits=z[:1200])  # what it was fitted to before leaves no trace
+    assert again.shift_ == alone.shift_
+
+
+def test_what_safety_costs_is_told_where_nll_becomes_worse() -> None:
+    y, z = two(200, 1.0, 0.0, seed=2)
+    found = safecal.recalibrate(y, logits=z)
+    assert taken(found) is maps.Identity
+    assert found.reason.endswith(", so that over-confidence is ruled out.")
+    (warning,) = (text for text in found.warnings if text.startswith("NLL"))
+    assert "Ruling over-confidence out costs 0.0" in warning
+    alone = safecal.recalibrate(y, logits=z, safe=False)
+    assert not [text for text in alone.warnings if text.startswith("NLL")]
+
+
+def test_predictions_that_are_all_alike_are_told_to_be_too_high_or_too_low() -> None:
+    rng = np.random.default_rng(0)
+    rare = rng.random(500) < 0.3
+    for y, p, words in ((rare, 0.7, "less"), (rare, 0.5, "less"), (np.ones(100), 0.7, "more"), (~rare, 0.5, "more")):
+        found = safecal.recalibrate(y, np.full(len(y), p))
+        assert found.reason.startswith(f"It happens {words} often than predicted.")
+
+
+def test_a_group_that_is_too_small_is_named_with_what_to_do() -> None:
+    y, z = two(400)
+    alone = np.array(["many"] * 399 + ["one"])
+    found = safecal.recalibrate(y, logits=z, by=alone)
+    assert isinstance(found.map, maps.Identity)
+    assert "'one' (1 row: needs 30)" in found.reason
+    assert found.reason.endswith("Put small groups together under one name, or leave groups out.")
+    plain = safecal.recalibrate(y, logits=z, by=alone, safe=False)
+    assert plain.map.apply(logits=[0.0], by=["one"]) == pytest.approx(
+        plain.map.apply(logits=[0.0], by=["many"]), abs=0.05
+    )

@@ -30,7 +30,12 @@ def tool() -> ModuleType:
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("truth", "name"),
-    [("T = 1.7", "Affine"), ("shift -1.5", "Affine"), ("T = 3 above 1/2", "Beta"), ("shift -1.5", "Isotonic")],
+    [
+        ("T = 1.7", "Affine"),
+        ("shift -1.5", "Affine"),
+        ("T = 3 far above 1/2, 1 far below", "Beta"),
+        ("shift -1.5", "Isotonic"),
+    ],
 )
 def test_inside_its_family_what_is_safe_is_seldom_over_confident(tool: ModuleType, truth: str, name: str) -> None:
     rates = tool.measure(truth, name, 300, 150)
@@ -42,6 +47,7 @@ def test_inside_its_family_what_is_safe_is_seldom_over_confident(tool: ModuleTyp
 @pytest.mark.proof
 @pytest.mark.no_cover
 def test_clusters_that_share_a_shock_are_kept_apart(tool: ModuleType) -> None:
-    alone, clustered = tool.measure_clusters(100)
+    alone, clustered, refused = tool.measure_clusters(100)
     assert clustered <= 0.05 + 2.5 * 0.022
     assert alone > 0.1
+    assert refused < 0.5

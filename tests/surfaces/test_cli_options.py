@@ -18,9 +18,10 @@ from safecal.cli.parser import build_parser
 pl = pytest.importorskip("polars", minversion="1.38")
 
 ODD = ("inf", "-inf", "nan", "-1", "1e400", "", " ", "x", "1e308", "9" * 40, "9" * 5000, "1_0_", "０x")
-MAY_BE_ZERO = {"--patience", "--prometheus", "--max-rows", "--seed"}
+MAY_BE_ZERO = {"--patience", "--prometheus", "--max-rows", "--seed", "--tolerance"}
 GIVEN = {"evaluate": ["f.csv"], "compare": ["f.csv", "f.csv"], "plan": ["f.csv"], "recalibrate": ["f.csv"],
-         "watch": ["in", "--once"], "paper table2": ["roberta"]}  # fmt: skip
+         "watch": ["in", "--once"], "paper table2": ["roberta"],
+         "poses": ["f.csv", "f.csv", "--side", "right", "--first", "rotation"]}  # fmt: skip
 
 
 def _options(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, argparse.Action]]:

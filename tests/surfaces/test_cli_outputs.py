@@ -30,6 +30,7 @@ NAMED = {
     "plan": {"file"},
     "recalibrate": {"file", "--save", "--apply", "--out", "--plot"},
     "watch": {"what", "--store", "--report"},
+    "poses": {"files", "--truth", "--cov", "--report", "--save"},
     "demo": {"--report"},
     "paper study": {"--out"},
     "paper figures": {"--out", "--predictions"},

@@ -120,10 +120,13 @@ def test_groups_have_a_map_each() -> None:
     by = np.arange(2000) % 3
     evaluation, fix = library.evaluate(*rows(), by=by), library.recalibrate(*rows(), by=by)
     page = report_html(evaluation, fix=fix)
-    (python,) = codes(page)  # and no function
+    python, function = codes(page)
     names: dict[str, Any] = {"y_true": rows()[0], "y_prob": rows()[1], "groups": by}
     exec(python, names)
     assert names["better"] == pytest.approx(fix.apply(rows()[1], by=by))
+    exec(function, names)
+    pairs = zip(rows()[1][:9].tolist(), by[:9].tolist(), strict=True)
+    assert [names["recalibrate"](p, group) for p, group in pairs] == pytest.approx(names["better"][:9])
     assert "not about groups" not in text(section(page))
     assert "not about groups. " in text(section(report_html(evaluation, fix=fixed())))
 
@@ -198,7 +201,8 @@ def test_a_report_of_a_file_has_the_fix_and_its_command(
     said = safecal("evaluate", path, *OPTIONS, *more, "--drop-missing", "--pos-label", "1", "--report", page)
     assert said.status == 0, said.err
     assert "the verdict is SAFE instead of UNSAFE." in text(section(page.read_text("utf-8")))
-    command, _ = codes(page.read_text("utf-8"))
+    command, _, function = codes(page.read_text("utf-8"))
+    assert "def recalibrate(p, group):" in function
     monkeypatch.chdir(tmp_path)
     said = safecal(*shlex.split(command)[1:])
     assert said.status == 0, said.err

@@ -309,7 +309,7 @@ def label_values(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[An
     return values, name
 
 
-def label_matrix(y_true: Any, shape: tuple[int, ...], name: str) -> BoolArray:
+def label_matrix(y_true: Any, shape: tuple[int, ...], name: str, fewest: int = 2) -> BoolArray:
     """Return which label each row has, of shape (n, L)."""
     if callable(getattr(y_true, "toarray", None)):  # a sparse matrix, as scikit-learn's MultiLabelBinarizer gives it
         y_true = y_true.toarray()
@@ -322,7 +322,7 @@ def label_matrix(y_true: Any, shape: tuple[int, ...], name: str) -> BoolArray:
     if outcomes.shape[1] != shape[1]:
         raise fail(ShapeError, "y_true", f"must have as many columns as `{name}`",
                    got=f"{outcomes.shape[1]} and {shape[1]}")  # fmt: skip
-    if shape[0] < 2:
+    if shape[0] < fewest:
         raise fail(ShapeError, "y_true", "must have at least two rows: the labels of one row depend on each other",
                    got=str(shape[0]))  # fmt: skip
     if outcomes.dtype.kind == "O":

@@ -1,4 +1,4 @@
-"""Forecasts that are stated as intervals, quantiles or draws: what they must be, beside what happened."""
+"""Forecasts that are stated as intervals, quantiles or draws, or said in steps: what they must be."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,7 +12,7 @@ from .arrays import as_numbers, not_empty, refuse
 from .message import fail, phrase, same_rows, show
 
 __all__ = [
-    "class_names_between", "draw_array", "draws_are_alike", "flat_draws", "interval_ends", "interval_levels",
+    "Grid", "class_names_between", "draw_array", "draws_are_alike", "flat_draws", "interval_ends", "interval_levels",
     "outcome_numbers", "quantile_levels", "quantile_values",
 ]  # fmt: skip
 
@@ -151,3 +151,49 @@ def class_names_between(levels: Sequence[float]) -> tuple[str, ...]:
     texts = [f"{100 * level:.6g}" for level in levels]
     between = [f"{a} to {b} %" for a, b in pairwise(texts)]
     return (f"below {texts[0]} %", *between, f"above {texts[-1]} %")
+
+
+class Grid:
+    """The steps in which people, and models that are asked how sure they are, say probabilities.
+
+    Who says 100 % means more than the middle to the next step, not that failure is impossible.
+
+    Attributes
+    ----------
+    steps : list of float
+        The steps, the coarsest first, of which all values so far are multiples.
+    """
+
+    def __init__(self) -> None:
+        self.steps = [0.1, 0.05, 0.02, 0.01, 0.005, 0.001]
+
+    def add(self, values: AnyArray) -> "Grid":
+        """Look at some values."""
+        known = values[np.isfinite(values)].astype(np.float64) if values.dtype.kind == "f" else values
+        near = 1e-9 if values.dtype != np.float32 else 2e-7
+        self.steps = [
+            step for step in self.steps if bool((np.abs(known / step - np.rint(known / step)) < near / step).all())
+        ]
+        return self
+
+    @property
+    def half(self) -> float:
+        """Half a step."""
+        if not self.steps:
+            rule = "is for confidences that were said, in steps of 0.1 % or more; not for these"
+            raise fail(OptionError, "verbalised", rule, hint="leave it out: they are probabilities.")
+        return 0.5 * self.steps[0]
+
+    def moved(self, values: AnyArray) -> AnyArray:
+        """Return the values, with 0 and 1 moved half a step inwards."""
+        inner = np.where(values == 1.0, 1.0 - self.half, np.where(values == 0.0, self.half, values))
+        return np.asarray(inner)
+
+    @property
+    def note(self) -> str:
+        """What was done, for the result."""
+        percent = 100.0 * self.half
+        return (
+            f"confidences were said in steps of {2.0 * percent:.6g} %: 100 % is read as at least "
+            f"{100.0 - percent:.6g} %, and 0 % as at most {percent:.6g} %."
+        )

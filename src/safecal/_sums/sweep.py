@@ -17,6 +17,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
+from .forecasts import ForecastSums
 from .histogram import counted
 from .nodes import Nodes, Spectrum, node_sums
 from .ordered import Ordered
@@ -141,6 +142,7 @@ class _Block(NamedTuple):
     nodes: Part | None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
+    forecast: ForecastSums | None = None
 
 
 @dataclass(slots=True)
@@ -158,13 +160,14 @@ class Swept:
     nodes: FloatArray | None = None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
+    forecast: ForecastSums | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
         self.decimals = max(self.decimals, new.decimals)
-        for name in ("spectrum", "cells", "ordered", "top", "axes", "class_sums"):
+        for name in ("spectrum", "cells", "ordered", "top", "axes", "class_sums", "forecast"):
             a, b = getattr(self, name), getattr(new, name)
             setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clustering is not None and new.clusters is not None:
@@ -254,4 +257,6 @@ def _scored_block(
     errors = predictions.axis_errors(rows)
     axes = None if errors is None else Axes.of(errors, w)
     classes = predictions.class_sums(rows, scored, w)
-    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes)
+    columns = predictions.forecast_columns(rows)
+    forecast = None if columns is None else ForecastSums.of(columns, w)
+    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes, forecast)

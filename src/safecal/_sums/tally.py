@@ -19,6 +19,7 @@ from .causes import Axes, ClassSums
 from .cells import Cells, Points, WeightedCells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
+from .forecasts import ForecastSums
 from .histogram import Histogram, of_points, share_of_worst
 from .looks import Look
 from .nodes import NodeTable, Spectrum
@@ -98,6 +99,8 @@ class Tally:
         How these sums look at the rows, where there are several ways, or where they may not do all that a verdict does.
     others : tuple of Tally
         The sums of other looks at the same rows.
+    forecast : ForecastSums or None
+        What forecasters look at, of forecasts of a number.
 
     Examples
     --------
@@ -133,6 +136,7 @@ class Tally:
     notes: tuple[str, ...] = ()
     look: Look | None = None
     others: tuple[Tally, ...] = ()
+    forecast: ForecastSums | None = None
 
     @classmethod
     def of(
@@ -225,6 +229,7 @@ class Tally:
             predictions.notes,
             predictions.look,
             tuple(cls.of_checked(other, None, weight, by, cluster) for other in predictions.others),
+            found.forecast,
         )
 
     @property
@@ -325,6 +330,7 @@ class Tally:
             tuple(dict.fromkeys((*self.notes, *other.notes))),
             _both(self.look, other.look, "look"),
             _others(self.others, other.others),
+            None if self.forecast is None or other.forecast is None else self.forecast + other.forecast,
         )
 
     def __radd__(self, other: object) -> Self:
@@ -345,6 +351,8 @@ class Tally:
         content["class_names"] = list(self.class_names)
         content |= {} if self.room is None else {"room": self.room}
         content |= {"notes": list(self.notes)} if self.notes else {}
+        if self.forecast is not None:
+            content["forecast"] = self.forecast.to_dict()
         if self.look is not None:
             content |= {"look": self.look.to_dict(), "others": [other.to_dict() for other in self.others]}
         return documents.document("tally", content)

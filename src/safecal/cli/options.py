@@ -1,18 +1,23 @@
-"""Options: what may be typed behind one, each value read once and refused by name; and those of `safecal watch`."""
+"""Options: what may be typed behind one, and how it is refused; those of `safecal watch`; a parser that helps."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..errors import OptionError
+from ..visible import visible
 
 if TYPE_CHECKING:
     from ..options import LimitOptions
 
 __all__ = [
+    "Formatter",
+    "Parser",
     "LIMITS",
     "LM",
     "MOST_BINS",
@@ -20,6 +25,7 @@ __all__ = [
     "RULE_ABOUT",
     "WATCH",
     "above",
+    "add_question_options",
     "add_lm_options",
     "add_watch_options",
     "between",
@@ -306,6 +312,26 @@ def add_watch_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--group", metavar="GROUP", help="with `acknowledge`: only this group (default: all rows)")
 
 
+def add_question_options(parser: argparse.ArgumentParser) -> None:
+    """Add what logs of language models, and answers with a confidence, need."""
+    group = parser.add_argument_group(
+        "logs of language models",
+        "For samples_*.jsonl of lm_eval, logs of Inspect, and graded answers. --by takes `task`, or a field.",
+    )
+    group.add_argument(
+        "--normalise",
+        choices=("none", "characters", "bytes", "tokens"),
+        default="none",
+        help="divide the log-likelihood of each choice by its length (default none)",
+    )
+    group.add_argument(
+        "--verbalised",
+        action="store_true",
+        help="--prob was said, in steps: 100 %% is at least the middle to the next step",
+    )
+    group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
+
+
 LM = """examples:
   safecal lm ./my-model corpus.jsonl --text given
   safecal lm ./my-model corpus.jsonl --text given --by position --by source --report report.html
@@ -347,3 +373,38 @@ def add_lm_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--title", metavar="TEXT", help="heading of the report")
     parser.add_argument("--gate", action="store_true", help="set the exit status: 0 SAFE, 3 UNSAFE, 4 UNDETERMINED")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says which word one may have meant."""
+
+    known: Sequence[str] = ()  # the options of the command that was typed
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self.color = False  # of Python 3.14: what is written to a terminal is shown, not obeyed
+
+    def error(self, message: str) -> NoReturn:
+        found = re.fullmatch(r"argument (\S+): (must .*)", message, re.DOTALL)
+        if found is not None:  # a value that is refused is told of as every other
+            raise OptionError(f"`{found[1]}` {found[2]}.")
+        wrong, choices = _mistyped(message, self.known or tuple(self._option_string_actions))
+        near = get_close_matches(wrong, choices, n=1) if wrong else []
+        hint = f"\n\nHint: did you mean `{near[0]}`?" if near else f"\n\nHint: {self.prog} --help"
+        self.exit(2, f"safecal: {visible(message)}.{hint}\n")
+
+
+def _mistyped(message: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the word that is not known, and what it could have been."""
+    if message.startswith("unrecognized arguments: "):
+        wrong = next((word for word in message.split(": ", 1)[1].split() if word.startswith("-")), "")
+        return wrong.split("=")[0], options
+    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+    return ("", ()) if found is None else (found[1], [word.strip("' ") for word in found[2].split(",")])
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help of 100 characters a line; examples stay as they are written."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26, width=100)

@@ -1,14 +1,10 @@
 """The words of the command line, with examples. Commands are imported when they run."""
 
 import argparse
-import re
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
-from ..errors import OptionError
-from ..visible import visible
 from .options import (
     LIMITS,
     LM,
@@ -16,7 +12,10 @@ from .options import (
     RULE_ABOUT,
     RULES,
     WATCH,
+    Formatter,
+    Parser,
     add_lm_options,
+    add_question_options,
     add_watch_options,
     between,
     level_and_column,
@@ -48,6 +47,7 @@ _EVALUATE = """examples:
   safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
   safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
+  safecal evaluate days.csv --by-label --y rain --prob p_rain --y fog --prob p_fog
   safecal evaluate regression.csv --x truth --mean prediction --std error
   safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
   safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
@@ -117,7 +117,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
     for name, (about, fill) in _COMMANDS.items():
         one = commands.add_parser(
-            name, help=about, description=f"{about[0].upper()}{about[1:]}.", formatter_class=_Formatter
+            name, help=about, description=f"{about[0].upper()}{about[1:]}.", formatter_class=Formatter
         )
         if command in (None, name):
             one.set_defaults(run=_later(name), command=name)
@@ -135,9 +135,9 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
     )
-    _columns(parser)
+    _columns(parser, several=True)
     _forecasts(parser)
-    _questions(parser)
+    add_question_options(parser)
     _rows(parser)
     _features(parser)
     _limits(parser)
@@ -178,7 +178,7 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
     parser.add_argument("file", type=place, nargs="+", help="as for `evaluate`")
     _columns(parser)
-    _questions(parser)
+    add_question_options(parser)
     _rows(parser)
     _limits(parser)
     parser.add_argument(
@@ -237,7 +237,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
 def _paper(parser: argparse.ArgumentParser) -> None:
     from .paper import add_papers
 
-    add_papers(parser, _Formatter)
+    add_papers(parser, Formatter)
 
 
 # What the list of commands says of each, and what adds its options.
@@ -254,48 +254,20 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that says which word one may have meant."""
-
-    known: Sequence[str] = ()  # the options of the command that was typed
-
-    def __init__(self, *words: Any, **options: Any) -> None:
-        super().__init__(*words, **options)
-        self.color = False  # of Python 3.14: what is written to a terminal is shown, not obeyed
-
-    def error(self, message: str) -> NoReturn:
-        found = re.fullmatch(r"argument (\S+): (must .*)", message, re.DOTALL)
-        if found is not None:  # a value that is refused is told of as every other
-            raise OptionError(f"`{found[1]}` {found[2]}.")
-        wrong, choices = _mistyped(message, self.known or tuple(self._option_string_actions))
-        near = get_close_matches(wrong, choices, n=1) if wrong else []
-        hint = f"\n\nHint: did you mean `{near[0]}`?" if near else f"\n\nHint: {self.prog} --help"
-        self.exit(2, f"safecal: {visible(message)}.{hint}\n")
+def _parser(name: str, about: str, examples: str) -> Parser:
+    return Parser(name, description=about, epilog=examples, formatter_class=Formatter)
 
 
-def _mistyped(message: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the word that is not known, and what it could have been."""
-    if message.startswith("unrecognized arguments: "):
-        wrong = next((word for word in message.split(": ", 1)[1].split() if word.startswith("-")), "")
-        return wrong.split("=")[0], options
-    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
-    return ("", ()) if found is None else (found[1], [word.strip("' ") for word in found[2].split(",")])
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26, width=100)
-
-
-def _parser(name: str, about: str, examples: str) -> _Parser:
-    return _Parser(name, description=about, epilog=examples, formatter_class=_Formatter)
-
-
-def _columns(parser: argparse.ArgumentParser) -> None:
+def _columns(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     group = parser.add_argument_group(
         "columns", "You may leave these out where the names of the columns leave no doubt."
     )
-    group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
+    if several:
+        group.add_argument(
+            "--y", action="append", metavar="COL", help="column of what happened; with --by-label one for each label"
+        )
+    else:
+        group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
     group.add_argument(
         "--prob",
         action="append",
@@ -307,11 +279,17 @@ def _columns(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
     group.add_argument("--label", action="append", metavar="LABEL", help="the class of each --prob, in the same order")
+    if several:
+        group.add_argument(
+            "--by-label",
+            action="store_true",
+            help="several labels a row: each --y is 0 or 1, beside the --prob at the same place",
+        )
 
 
 def _forecasts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("forecasts of a number", "One of four forms; --y, or --x, names what happened.")
-    group.add_argument("--x", dest="y", metavar="COL", help="the same as --y")
+    group.add_argument("--x", dest="y", action="append", metavar="COL", help="the same as --y")
     group.add_argument("--mean", metavar="COL", help="column of means, with --std or --var")
     group.add_argument("--std", metavar="COL", help="column of standard deviations")
     group.add_argument("--var", metavar="COL", help="column of variances")
@@ -349,19 +327,6 @@ def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
                        help="format of the file, where its name does not show it")  # fmt: skip
     group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
-
-
-def _questions(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "logs of language models", "For samples_*.jsonl of lm_eval, and logs of Inspect. --by takes `task`, or a field."
-    )
-    group.add_argument(
-        "--normalise",
-        choices=("none", "characters", "bytes", "tokens"),
-        default="none",
-        help="divide the log-likelihood of each choice by its length (default none)",
-    )
-    group.add_argument("--tokenizer", metavar="NAME", help="of Hugging Face, for --normalise tokens")
 
 
 def _features(parser: argparse.ArgumentParser) -> None:

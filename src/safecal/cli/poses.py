@@ -5,6 +5,7 @@ import json
 import re
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -33,6 +34,9 @@ def run(options: argparse.Namespace) -> int:
     covs = _each(options.cov, len(estimates), "--cov")
     named = {f"file {k + 1}": path for k, path in enumerate([*estimates, *truths, *(c for c in covs if c)])}
     check_outputs(inputs=named, report=options.report, save=options.save)
+    for cov in covs:
+        if cov is not None and not Path(cov).is_file():
+            raise FileError(f"`--cov` must name files that are there; got {cov}.")
     if options.group != "SO3" and options.first is None:
         hint = "`--first rotation`, as GTSAM's Pose3, or `--first translation`, as nav_msgs/Odometry."
         raise OptionError(f"`--first` must say what covariances begin with.\n\nHint: {hint}")

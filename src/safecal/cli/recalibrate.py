@@ -90,7 +90,7 @@ def fix_of(
     found: Evaluation, rows: Batch | None, table: TableFile, options: argparse.Namespace
 ) -> tuple[Recalibration | None, str | None]:
     """Return what fixes a model that is not safe, where its rows were kept, and the command that finds it."""
-    if found.verdict.decision == SAFE:
+    if found.verdict.decision == SAFE or table.columns.outcomes:  # several labels a row are recalibrated one by one
         return None, None
     by = found.groups is not None and len(found.groups) <= _GROUPS
     line = _command(table, options, by=by)
@@ -120,6 +120,7 @@ def _command(table: TableFile, options: argparse.Namespace, *, by: bool) -> str:
         value = getattr(options, name)
         words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
     words += ["--drop-missing"] if columns.drop_missing else []
+    words += ["--verbalised"] if columns.grid is not None else []
     for name, limit in LIMITS.items():
         value = getattr(options, name.removeprefix("--").replace("-", "_"))
         words += [] if value == limit.default else [name, f"{value:g}"]

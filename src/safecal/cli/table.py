@@ -1,15 +1,30 @@
 """The file that a command is about: which columns the options mean, and its rows in checked batches."""
 
 import argparse
+import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, final
 
+import numpy as np
+
+from .._checks.forecasts import Grid
 from .._checks.message import show
 from ..errors import FileError, FormError, InputError
-from ..inputs.columns import SHELL, Columns, Stated, Unclear, about_columns, find_columns, matching, near_names
-from ..inputs.reader import Batch, Reader, Rows, join_batches
+from ..inputs.columns import (
+    SHELL,
+    Columns,
+    Stated,
+    Unclear,
+    about_columns,
+    check_by_label,
+    find_columns,
+    label_pairs,
+    matching,
+    near_names,
+)
+from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, open_source
 from ..inputs.text_files import log_kind
 from .terminal import Progress
@@ -62,28 +77,44 @@ class TableFile:
     ) -> "TableFile":
         """Open a file, or several logs; ``prob`` and ``logits`` stand for the options of these names."""
         files = [file] if isinstance(file, str) else list(file)
+        named: list[str] = [options.y] if isinstance(options.y, str) else options.y or []
         if len(files) > 1 or (options.format is None and log_kind(files[0]) is not None):
             return cls(*_logs(files, options, prob or logits))
         source = open_source(files[0], options.format, getattr(options, "sep", None))
+        more: ColumnOptions = {
+            "by": tuple(getattr(options, "by", None) or ()),
+            "features": tuple(getattr(options, "features", None) or ()),
+            "cluster": options.cluster,
+            "sample_weight": options.sample_weight,
+            "pos_label": options.pos_label,
+            "labels": None if options.label is None else tuple(options.label),
+            "clip": options.clip,
+            "drop_missing": options.drop_missing,
+        }
+        stated = _stated(options, source.columns)
+        if getattr(options, "by_label", False):
+            if stated is not None:
+                raise FormError("`--by-label` is for labels, and not for forecasts of a number.")
+            if getattr(options, "verbalised", False):
+                raise FormError("`--verbalised` belongs to one column of `--prob`, without `--by-label`.")
+            return cls(source, _label_columns(source, options.command, named, prob, logits, more))
+        if len(named) > 1:
+            raise FormError(
+                f"`--y` names {len(named)} columns, and one tells what happened.\n\nHint: for several labels a row, "
+                "each with its own `--prob`, add `--by-label`."
+            )
         columns = chosen_columns(
             source,
             options.command,
-            y=options.y,
+            y=named[0] if named else None,
             prob=prob,
             logits=logits,
             outcome=outcome,
-            stated=_stated(options, source.columns),
+            stated=stated,
             of_numbers=hasattr(options, "draws"),
-            by=tuple(getattr(options, "by", None) or ()),
-            features=tuple(getattr(options, "features", None) or ()),
-            cluster=options.cluster,
-            sample_weight=options.sample_weight,
-            pos_label=options.pos_label,
-            labels=None if options.label is None else tuple(options.label),
-            clip=options.clip,
-            drop_missing=options.drop_missing,
+            **more,
         )
-        return cls(source, columns)
+        return cls(source, _graded(source, columns) if getattr(options, "verbalised", False) else columns)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches, from the first row."""
@@ -190,6 +221,44 @@ def chosen_columns(
     return _known(source, Columns(happened, known.values, known.form, known.spread, levels=known.levels, **more))
 
 
+def _label_columns(
+    source: Source,
+    command: str,
+    y: Sequence[str],
+    prob: Sequence[str] | None,
+    logits: Sequence[str] | None,
+    more: ColumnOptions,
+) -> Columns:
+    """Return which column is what, where a row has several labels."""
+    if prob and logits:
+        raise FormError("`--prob` and `--logits` are two forms of one prediction; give one of them.")
+    outcomes, values, form = tuple(y), tuple(prob or logits or ()), "logits" if logits else "y_prob"
+    if not outcomes and not values:
+        pairs = label_pairs(source.columns)
+        if pairs is None:
+            raise _unclear(source, command, None, Unclear("each label", ()))
+        outcomes, values, form = pairs
+    if len(outcomes) != len(values) or len(outcomes) < 2:
+        raise FormError(
+            f"`--by-label` needs two `--y` or more, with one `--prob` or `--logits` for each; got {len(outcomes)} and "
+            f"{len(values)}.\n\nHint: {_labels_line(source, command)}"
+        )
+    found = _known(source, Columns(None, values, form, outcomes=outcomes, **more))
+    try:
+        return check_by_label(found)
+    except InputError as error:
+        raise about_columns(error, found, SHELL) from error
+
+
+def _labels_line(source: Source, command: str) -> str:
+    """Return a command for several labels a row, with the columns that their names pair."""
+    outcomes, values, form = label_pairs(source.columns) or (("COLUMN",) * 2, ("COLUMN",) * 2, "y_prob")
+    file = "-" if source.once else shlex.quote(source.name)
+    option = "--logits" if form == "logits" else "--prob"
+    words = (f"--y {shlex.quote(y)} {option} {shlex.quote(v)}" for y, v in zip(outcomes, values, strict=True))
+    return f"safecal {command} {file} --by-label {' '.join(words)}"
+
+
 def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None) -> tuple[Source, Columns]:
     """Open logs of language models, which say themselves what happened and what was predicted."""
     from ..inputs.logs import SampleLogs
@@ -206,6 +275,20 @@ def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[st
         drop_missing=options.drop_missing,
     )  # fmt: skip
     return source, _known(source, source.chosen(wanted))
+
+
+def _graded(source: Source, columns: Columns) -> Columns:
+    """Find the steps in which confidences were said, of all rows."""
+    if columns.form != "y_prob" or len(columns.values) > 1 or columns.clip is not None:
+        raise FormError("`--verbalised` belongs to one column of `--prob`, without `--clip`.")
+    grid = Grid()
+    try:
+        for rows in source.batches(columns.values):
+            values = prediction_values(rows, columns).values
+            grid.add(values if values.ndim == 1 else np.array([math.nan]))  # lists are refused where they are read
+        return replace(columns, grid=grid, notes=(grid.note,))
+    except InputError as error:
+        raise about_columns(error, columns, SHELL) from error
 
 
 def _known(source: Source, found: Columns) -> Columns:
@@ -242,5 +325,7 @@ def _unclear(source: Source, command: str, given: str | None, unclear: Unclear) 
         option = "--logits" if "logit" in value.lower() else option
     file = "-" if source.once else shlex.quote(source.name)
     line = f"safecal {command} {file} --y {shlex.quote(y)} {option} {shlex.quote(value)}"
+    if what == "each label" or (command == "evaluate" and given is None and label_pairs(source.columns)):
+        line = _labels_line(source, command)
     listed = shown if more <= 0 else f"{shown} and {more} more"
     return FormError(f"{text} Its columns are {listed}.\n\nHint: {line}")

@@ -17,7 +17,7 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
-from ..inputs.columns import FRAME, Columns, Stated, about_columns, matching, near_names
+from ..inputs.columns import FRAME, Columns, Stated, about_columns, check_by_label, matching, near_names
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits
@@ -35,7 +35,7 @@ _NEAR = ("duckdb", "polars", "datafusion")  # engines of Ibis on this machine, w
 def evaluate_frame(
     frame: Any,
     *,
-    y_true: str = "y_true",
+    y_true: str | Sequence[str] = "y_true",
     y_prob: str | Sequence[str] | None = None,
     logits: str | Sequence[str] | None = None,
     x_true: str | None = None,
@@ -49,6 +49,7 @@ def evaluate_frame(
     draws: str | Sequence[str] | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
+    by_label: bool = False,
     bins: int | Bins | Literal["auto"] | None = "auto",
     bin_on: BinOn | None = None,
     strategy: Strategy = "uniform",
@@ -72,7 +73,7 @@ def evaluate_frame(
         Of pandas, Polars, PyArrow, DuckDB, PySpark, Dask or Ibis. Lazy ones stay lazy.
     y_true : str, default "y_true"
         The column of outcomes. For two classes 0 or 1, or any two labels with ``pos_label``; for more the number of the
-        class, or one of ``labels``.
+        class, or one of ``labels``. With ``by_label`` a list of columns of 0 and 1.
     y_prob : str or sequence of str
         The column of probabilities of the positive class; or one column a class; or one column of lists.
     logits : str or sequence of str
@@ -93,6 +94,9 @@ def evaluate_frame(
         The label of the positive class, for one column.
     labels : sequence, optional
         The names of the classes, in the order of the columns.
+    by_label : bool, default False
+        Several labels a row: ``y_true`` lists a column for each, and ``y_prob`` or ``logits`` one beside it. Each label
+        is a group, named after its column or by ``labels``; those of one row depend on each other.
     bins : int, Bins, None or "auto", default "auto"
         The bins of the table; None for no table. By default ten for classifiers, none for Gaussians.
     bin_on : {"probability", "confidence", "entropy"}, optional
@@ -153,6 +157,7 @@ def evaluate_frame(
         sample_weight,
         {"pos_label": pos_label, "labels": labels, "clip": clip},
         stated,
+        by_label,
     )
     if features is not None:
         columns = replace(columns, features=(features,) if isinstance(features, str) else tuple(features))
@@ -174,11 +179,12 @@ def evaluate_frame(
 
 def _columns(
     forms: dict[str, Any],
-    names: dict[str, str | None],
+    names: dict[str, Any],
     by: str | Sequence[str] | None,
     sample_weight: str | None,
     options: dict[str, Any],
     stated: Stated | None,
+    by_label: bool,
 ) -> Columns:
     """Return which column is what; exactly one form of prediction."""
     given = [name for name, value in forms.items() if value is not None]
@@ -210,11 +216,17 @@ def _columns(
             if names[name] is not None:
                 raise fail(OptionError, name, "belongs to Gaussians, with `mean=`", got=f"`{form}`")
         labels = None if options["labels"] is None else tuple(options["labels"])
-        y_true = _text(names["y_true"], "y_true")
-        return Columns(
+        outcomes: tuple[str, ...] = ()
+        if by_label:
+            outcomes = () if isinstance(names["y_true"], str) else tuple(names["y_true"])
+        y_true = None if by_label else _text(names["y_true"], "y_true")
+        found = Columns(
             y_true, values, form, None, groups, names["cluster"], sample_weight, options["pos_label"], labels,
-            clip_value(options["clip"], form, 2),
+            clip_value(options["clip"], form, 2), outcomes=outcomes,
         )  # fmt: skip
+        return check_by_label(found) if by_label else found
+    if by_label:
+        raise fail(OptionError, "by_label", "belongs to classifiers", got="`mean`")
     for name, value in options.items():
         if value is not None:
             raise fail(OptionError, name, "belongs to classifiers", got="`mean`")
@@ -225,7 +237,9 @@ def _columns(
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise fail(FormError, name, "must name a column", got=show(value))
+        several = name == "y_true" and isinstance(value, Sequence)
+        hint = "for several labels a row, each with its own column of predictions, pass `by_label=True`."
+        raise fail(FormError, name, "must name a column", got=show(value), hint=hint if several else None)
     return value
 
 

@@ -293,6 +293,10 @@ def evaluate_partitions(
             features=plain_features(whole),
         )  # fmt: skip
     refuse_features(columns, max_rows)
+    if columns.outcomes:
+        hint = f"raise `max_rows=` to {rows} or more, or evaluate one label after another."
+        raise fail(OptionError, "by_label", "is for rows that one machine holds: partitions do not number theirs",
+                   got=f"{rows} rows", hint=hint)  # fmt: skip
     plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
     tally = cluster.answer(Task(columns, plan)).found
     assert isinstance(tally, Tally)

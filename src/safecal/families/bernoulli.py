@@ -11,6 +11,7 @@ from scipy import special
 from .._checks.arrays import block
 from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits
 from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.forecasts import Grid
 from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
@@ -21,7 +22,7 @@ from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Mapped, Rows
-from ..errors import ShapeError, UnavailableError
+from ..errors import OptionError, ShapeError, UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
@@ -58,6 +59,7 @@ class Bernoulli(Predictions):
     logits: bool
     clip: float | None
     row_labels: RowLabels | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -79,7 +81,7 @@ class Bernoulli(Predictions):
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        if len({(part.logits, part.clip) for part in parts}) > 1:
+        if len({(part.logits, part.clip, part.notes) for part in parts}) > 1:
             return None
         happened, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("happened", "values"))
         return replace(parts[0], happened=happened, values=values, row_labels=None)
@@ -216,6 +218,7 @@ def bernoulli(
     logits: ArrayLike | None = None,
     pos_label: Any = None,
     clip: float | None = None,
+    verbalised: bool = False,
 ) -> Bernoulli:
     r"""Check two-class predictions and their outcomes.
 
@@ -236,6 +239,10 @@ def bernoulli(
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``. Off by default: an outcome of probability 0 that happened makes
         ECD infinite, and that is the truth about the model.
+    verbalised : bool, default False
+        Whether the probabilities were said, by people or by a model that was asked how sure it is, in steps of some
+        percent. Then 100 % is read as at least the middle to the next step below, and 0 % as at most that above; the
+        result says so.
 
     Returns
     -------
@@ -256,7 +263,13 @@ def bernoulli(
     """
     rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
     values, name = one_form(y_prob, logits)
-    return checked_binary(outcome_column(y_true, values, name), values, name, pos_label, clip, rows)
+    found = checked_binary(outcome_column(y_true, values, name), values, name, pos_label, clip, rows)
+    if not verbalised:
+        return found
+    if found.logits or found.clip is not None:
+        raise fail(OptionError, "verbalised", "belongs to `y_prob` without `clip`", hint="leave one of them out.")
+    grid = Grid().add(values)
+    return replace(found, values=grid.moved(values), notes=(grid.note,))
 
 
 def checked_binary(

@@ -86,11 +86,12 @@ class Labelled:
         logits: ArrayLike | None,
         labels: Labels | None,
         clip: float | None,
+        fewest: int = 2,
     ) -> Self:
-        """Check matrices of outcomes and predictions."""
+        """Check matrices of outcomes and predictions; of a part of the rows, one is enough."""
         rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
         values, name = label_values(y_prob, logits)
-        happened = label_matrix(y_true, values.shape, name)
+        happened = label_matrix(y_true, values.shape, name, fewest)
         names = label_names(y_true, y_prob if logits is None else logits, labels, values.shape[1], name)
         clip = clip_value(clip, name, 2)
         return cls(Bernoulli(happened.reshape(-1), values.reshape(-1), name == "logits", clip), names, rows)

@@ -23,6 +23,7 @@ from ..errors import UnavailableError
 from .distributions import Integral, Law, adapt
 from .family import BLOCK, Cumulants, FamilyWords, Partition
 from .integrals import Moments
+from .offered import offered_law, unwrapped
 from .predictions import Predictions
 
 __all__ = ["density"]
@@ -208,6 +209,9 @@ def density(
     dist : distribution, optional
         A frozen distribution of ``scipy.stats``, a new-style one such as ``scipy.stats.Normal``, or one of
         ``torch.distributions``. Either one for all rows, or, of one variable or of torch, with parameters of length n.
+        Also any object of one variable with a log-density (``log_prob``, ``logpdf`` or ``log_pdf``) and quantiles
+        (``icdf``, ``ppf`` or ``quantile``), as those of numpyro, TensorFlow Probability and skpro; what NGBoost's
+        ``pred_dist`` and the ``get_prediction`` of statsmodels return.
     log_density : callable, optional
         ``log_density(x)`` returns a value for each row of ``x``, an array shaped like ``x_true``. A constant may be
         missing: the density need not be normalised, and may be so differently in each row. Surprisal, entropy and NLL
@@ -258,4 +262,5 @@ def density(
     source = generator(rng)
     if log_density is not None and sampler is not None:
         return _from_pair(log_density, sampler, x, count, source)
-    return _from_law(adapt(dist, x), x, count, source)
+    held = unwrapped(dist)
+    return _from_law(offered_law(held, x) or adapt(held, x), x, count, source)

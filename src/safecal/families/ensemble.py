@@ -9,9 +9,11 @@ import numpy as np
 from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
 from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_out_nees, log_spread, whitened
+from .._kernels.forecasts import crps_of_draws, interval_score, rank_among
 from .._kernels.gaussian import LOG_2PI
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
+from .._sums.forecasts import LEVELS, ForecastColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
@@ -21,6 +23,7 @@ from .predictions import Predictions
 
 __all__ = ["MOMENTS", "NEIGHBOURS", "Ensemble", "ensemble", "neighbour_columns"]
 
+_SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
 _ELEMENTS = 1 << 21  # numbers of a block of pools
 _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for: more tell hardly more
 
@@ -49,6 +52,7 @@ class Ensemble(Predictions):
     look: Look = MOMENTS
     others: tuple["Ensemble", ...] = ()
     row_labels: RowLabels | None = None
+    stated: FloatArray | None = None  # of a number: the columns that forecasters look at, as `_stated` makes them
 
     @property
     def n(self) -> int:
@@ -60,7 +64,8 @@ class Ensemble(Predictions):
 
     def take(self, index: IndexArray) -> Self:
         others = tuple(other.take(index) for other in self.others)
-        return replace(self, columns=self.columns[:, index], others=others, row_labels=None)
+        stated = None if self.stated is None else self.stated[:, index]
+        return replace(self, columns=self.columns[:, index], others=others, row_labels=None, stated=stated)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
@@ -68,7 +73,9 @@ class Ensemble(Predictions):
             return None
         others = [cls._joined(some) for some in zip(*(part.others for part in parts), strict=True)]
         joined = np.concatenate([part.columns for part in parts], axis=1)
-        return replace(parts[0], columns=joined, others=tuple(filter(None, others)), row_labels=None)
+        both = [part.stated for part in parts if part.stated is not None]
+        stated = np.concatenate(both, axis=1) if both else None
+        return replace(parts[0], columns=joined, others=tuple(filter(None, others)), row_labels=None, stated=stated)
 
     def _score(self, rows: Rows) -> Scored:
         excess, variance, third = self.columns[:3, rows]
@@ -80,6 +87,13 @@ class Ensemble(Predictions):
         # By the spread of all points of the pool: in each range the outcome may be any of them, as in all rows.
         order = spread_cells(self.columns[3, rows], self.components) if len(self.columns) > 3 else None
         return Spectral(None, None, order)
+
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | None:
+        if self.stated is None:
+            return None
+        found, levels = self.stated[:, rows], len(LEVELS)
+        rank, crps, spread, error = found[:4]
+        return ForecastColumns(rank, crps, spread, error, found[4 : 4 + levels].T, found[4 + levels :].T)
 
     def _partition(self, rows: slice) -> Partition:
         return _no_partition()
@@ -162,10 +176,23 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
         if known:
             moments[:3, rows] = exchanged(0.5 * left_out_nees(white))
             moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
+    stated = _stated(x[:, 0], points[..., 0]) if d == 1 else None
     if not known:
         look = replace(NEIGHBOURS, acquits=False, why=_FEW)
-        return Ensemble(neighbours, d, m, look, (), labels)
-    return Ensemble(moments, d, m, MOMENTS, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels)
+        return Ensemble(neighbours, d, m, look, (), labels, stated)
+    return Ensemble(moments, d, m, MOMENTS, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated)
+
+
+def _stated(y: FloatArray, draws: FloatArray) -> FloatArray:
+    """Return rank, CRPS, standard deviation and error, then widths and scores of intervals between quantiles."""
+    spread = draws.std(axis=1, ddof=1)
+    # The same rows give the same answer: chance is drawn from a generator of its own.
+    rank = rank_among(y, draws, np.random.default_rng(_SEED).random(len(y)))
+    error = (y - draws.mean(axis=1)) / spread
+    ends = [np.quantile(draws, (0.5 - 0.5 * at, 0.5 + 0.5 * at), axis=1) for at in LEVELS]
+    widths = [high - low for low, high in ends]
+    scores = [interval_score(y, low, high, at) for (low, high), at in zip(ends, LEVELS, strict=True)]
+    return np.stack([rank, crps_of_draws(y, draws), spread, error, *widths, *scores])
 
 
 def _spread(pool: FloatArray, start: int) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
 
 import numpy as np
+from scipy import special
 
 from .._checks.arrays import block
 from .._checks.columns import RowLabels, row_labels, spelled
@@ -20,9 +21,11 @@ from .._checks.states import (
     triangular_factor,
 )
 from .._kernels import gaussian as kernel
+from .._kernels.forecasts import crps_of_normal
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
+from .._sums.forecasts import LEVELS, ForecastColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, Spread
@@ -166,6 +169,20 @@ class Gaussian(Predictions):
         if self.form == "cov" and self.shared is None:
             return kernel.nees_from_covariance(residual, matrices)
         return kernel.nees_from_factor(residual, matrices)
+
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | None:
+        if self.dimension != 1:
+            return None
+        error = self.axis_errors(rows)[:, 0]
+        spread = np.broadcast_to(self._deviations(rows).reshape(-1), error.shape)
+        z = special.ndtri(0.5 + 0.5 * np.array(LEVELS))
+        with np.errstate(over="ignore", invalid="ignore"):
+            outside = np.maximum(np.abs(error)[:, None] - z, 0.0) * (2.0 / (1.0 - np.array(LEVELS)))
+            widths = 2.0 * z * spread[:, None]
+            return ForecastColumns(
+                special.ndtr(error), crps_of_normal(error, spread), spread, error, widths,
+                widths + outside * spread[:, None],
+            )  # fmt: skip
 
     def axis_errors(self, rows: Rows) -> FloatArray:
         with np.errstate(over="ignore"):

@@ -36,6 +36,7 @@ FAMILIES = {
     "categorical": ("categorical", "Categorical"),
     "gaussian": ("gaussian", "Gaussian"),
     "density": ("density", "Density"),
+    "bounded": ("bounded", "Bounded"),
     "ensemble": ("ensemble", "Ensemble"),
     "intervals": ("forecasts", "Intervals"),
     "quantiles": ("forecasts", "Quantiles"),

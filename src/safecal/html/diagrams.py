@@ -12,6 +12,7 @@ from .._sums.summary import Summary
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
 from ..families.predictions import family_named
+from ..inference.forecasts import Forecast
 from ..judge.evaluation import Evaluation
 from .markup import (
     Markup,
@@ -40,6 +41,7 @@ __all__ = [
     "excess_picture",
     "has_reliability",
     "reliability_diagram",
+    "transform_picture",
 ]
 
 # Corners of the over-confident side: below what was predicted, for the most likely class; nearer to one half than
@@ -351,3 +353,42 @@ def _spread_described(found: ExcessShares) -> str:
     if found.impossible > 0.0:
         text += f"In {percent(found.impossible)} the surprise was infinite. "
     return text + f"The largest finite excess is {plain(float(found.excess[-1]))} nat."
+
+
+_TRANSFORM_SIZE = (520.0, 300.0)
+
+
+def transform_picture(name: str, forecast: Forecast) -> Markup:
+    """Return the histogram of the probability integral transform, in cells of a twentieth, with the band of chance."""
+    share = forecast.ranks.reshape(-1, 2).sum(axis=1)
+    low, high = 2.0 * forecast.band[0], 2.0 * forecast.band[1]
+    x = Scale(0.0, 1.0, _LEFT, _RIGHT)
+    y = Scale(0.0, 1.1 * max(float(share.max()), high), _TRANSFORM_SIZE[1] - 60.0, 14.0)
+    floor, even = y(0.0), 1.0 / len(share)
+    bars = [
+        element(
+            "rect",
+            x=x(k * even) + 1.0,
+            y=y(s),
+            width=x(even) - x(0.0) - 2.0,
+            height=floor - y(s),
+            class_="bar over" if s > high else "bar under",
+        )
+        for k, s in enumerate(share.tolist())
+    ]
+    ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
+    parts = [
+        *bars,
+        element("rect", x=_LEFT, y=y(high), width=_RIGHT - _LEFT, height=y(low) - y(high), class_="band"),
+        line(_LEFT, y(even), _RIGHT, y(even), "neutral"),
+        line(_LEFT, floor, _RIGHT, floor, "axis"),
+        *(label(x(t), floor + 18.0, tick_text(t), anchor="middle") for t in ticks),
+        *(label(_LEFT - 8.0, y(t) + 4.0, percent(t), anchor="end") for t in y.ticks(5)),
+        label((_LEFT + _RIGHT) / 2.0, floor + 40.0, "where the outcome falls in its forecast", "axis-name", "middle"),
+        upright("share of rows", 12.0, (14.0 + floor) / 2.0),
+    ]
+    outer = float(share[0] + share[-1])
+    said = (
+        f"{percent(outer)} of the outcomes lie in the two outer twentieths, where {percent(2.0 * even)} are expected."
+    )
+    return picture(name, _TRANSFORM_SIZE, "Where outcomes fall in their forecasts", said, *parts)

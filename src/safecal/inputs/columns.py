@@ -10,12 +10,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, final
 
-from .._checks.message import PYTHON, Complaint, Phrase, fail
-from ..errors import FormError, InputError
+from .._checks.forecasts import Grid
+from .._checks.message import PYTHON, Complaint, Phrase, fail, show
+from ..errors import FormError, InputError, OptionError, ShapeError
 
 __all__ = [
-    "FRAME", "SHELL", "Columns", "Stated", "Unclear", "about_columns", "find_columns", "in_options", "matching",
-    "near_names",
+    "FRAME", "SHELL", "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "find_columns", "in_options",
+    "label_pairs", "matching", "near_names",
 ]  # fmt: skip
 
 _OUTCOMES = (
@@ -72,12 +73,16 @@ class Columns:
         Whether rows with missing values are left out, and counted, instead of refused.
     features : tuple of str
         The columns in which slices are looked for.
+    outcomes : tuple of str
+        Where a row has several labels: the column of what happened for each, instead of ``y_true``.
     levels : tuple of float
         The level of intervals, or those of quantiles.
     choices : str or None
         The column of how many choices each row has, where rows have different numbers of them.
     notes : tuple of str
         What stands beside every result.
+    grid : Grid or None
+        The steps in which confidences were said, where they were.
 
     Examples
     --------
@@ -98,9 +103,11 @@ class Columns:
     clip: float | None = None
     drop_missing: bool = False
     features: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
     choices: str | None = None
     notes: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
+    grid: Grid | None = None
 
     @property
     def of_classes(self) -> bool:
@@ -119,7 +126,7 @@ class Columns:
         outcome = () if self.y_true is None else (self.y_true,)
         spread = () if self.spread is None else (self.spread[1],)
         more = (name for name in (self.sample_weight, self.choices) if name is not None)
-        return tuple(dict.fromkeys((*outcome, *self.values, *spread, *more)))
+        return tuple(dict.fromkeys((*outcome, *self.outcomes, *self.values, *spread, *more)))
 
 
 @final
@@ -272,6 +279,56 @@ def _predictions(there: Sequence[str]) -> list[Stated]:
             columns = tuple(numbered[k] for k in range(len(numbered)))
             found.append(Stated(columns, "logits" if stem.lower() in _LOGITS else "y_prob"))
     return found
+
+
+def label_pairs(there: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], str] | None:
+    """Return columns of outcomes and of predictions that their names pair, one pair a label, and the form.
+
+    None where fewer than two pairs are there, or where they are of both forms.
+
+    Examples
+    --------
+    >>> label_pairs(["day", "y_rain", "p_rain", "y_fog", "p_fog"])
+    (('y_rain', 'y_fog'), ('p_rain', 'p_fog'), 'y_prob')
+    """
+    found: dict[str, list[tuple[str, str]]] = {"y_prob": [], "logits": []}
+    for form, words in (("y_prob", _PROBABILITIES), ("logits", _LOGITS)):
+        for name in there:
+            labels = [name[len(w) + 1 :] for w in words if name.lower().startswith(f"{w}_")]
+            labels += [name[: -len(w) - 1] for w in words if name.lower().endswith(f"_{w}")]
+            wanted = [name_ for s in labels if s for name_ in (*(f"{o}_{s}" for o in _OUTCOMES), s)]
+            wanted += [f"{s}_{o}" for s in labels if s for o in _OUTCOMES]
+            outcome = next((name_ for name_ in wanted if name_ in there and name_ != name), None)
+            if outcome is not None:
+                found[form].append((outcome, name))
+    if any(found.values()) and not all(found.values()):
+        form = "y_prob" if found["y_prob"] else "logits"
+        outcomes, values = zip(*found[form], strict=True)
+        if len(outcomes) > 1 and len({*outcomes, *values}) == 2 * len(outcomes):
+            return outcomes, values, form
+    return None
+
+
+def check_by_label(columns: Columns) -> Columns:
+    """Refuse what does not go together with several labels a row."""
+    if len(columns.outcomes) < 2 or len(columns.outcomes) != len(columns.values):
+        got = f"{len(columns.outcomes)} and {len(columns.values)}"
+        raise fail(
+            ShapeError, "y_true", "must name two columns or more, with a column of predictions for each", got=got
+        )
+    if columns.pos_label is not None:
+        words = "belongs to one column; where a row has several labels, the positive outcome is 1"
+        raise fail(OptionError, "pos_label", words, got=show(columns.pos_label))
+    if columns.features:
+        hint = "evaluate the column of one label, with its features."
+        raise fail(OptionError, "features", "cannot be searched where a row has several labels", hint=hint)
+    if columns.labels is not None and len(columns.labels) != len(columns.outcomes):
+        rule = f"must name each of the {len(columns.outcomes)} labels"
+        raise fail(ShapeError, "labels", rule, got=f"{len(columns.labels)} names")
+    if "label" in columns.by:
+        raise fail(OptionError, "by", "must not have a column `label`: each label is a group already",
+                   hint="name yours otherwise.")  # fmt: skip
+    return columns
 
 
 def near_names(name: str, there: Sequence[str], most: int = 10) -> str:

@@ -24,7 +24,7 @@ from .text_files import json_column, log_kind
 
 __all__ = ["SampleLogs"]
 
-_VALUES = 1 << 18  # log-likelihoods of a batch
+_ROWS, _VALUES = 1 << 12, 1 << 18  # questions, and log-likelihoods, of a batch
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PASSAGES = ("passage", "article", "context", "paragraph", "story", "document", "support")
 _OWN = ("task", "doc_id", "target", "choices", "logits")
@@ -175,7 +175,7 @@ class SampleLogs(Source):
         )  # fmt: skip
 
     def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
-        size = max(1, _VALUES // self.most)
+        size = max(1, min(_ROWS, _VALUES // self.most))
         held: list[tuple[_Log, Question]] = []
         for log in self._logs:
             for question in _READERS[log.kind](log.path, log.path, self._scale):

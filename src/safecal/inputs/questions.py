@@ -24,7 +24,8 @@ NORMALISED: dict[str, str] = {
     "bytes": "log-likelihoods are divided by the bytes of each choice",
     "tokens": "log-likelihoods are divided by the tokens of each choice",
 }
-_SAMPLES = re.compile(r"samples_(.+?)(_[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:-]+)?$")
+_SAMPLES = re.compile(r"samples_(.+?)(?:_[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:-]+)?$")
+_INSPECT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:+-]+_(.+)_[A-Za-z0-9]{22}$")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _GOLD = (
     "brier_score",
@@ -95,7 +96,7 @@ def task_of(path: str) -> str:
     'mmlu_anatomy'
     """
     stem = re.sub(r"\.(jsonl|ndjson|json|eval)(\.\w+)?$", "", Path(path).name)
-    found = _SAMPLES.match(stem)
+    found = _SAMPLES.match(stem) or _INSPECT.match(stem)
     return stem if found is None else found[1]
 
 
@@ -221,6 +222,10 @@ def inspect_questions(path: str, name: str, scale: Scale) -> Iterator[Question]:
     log = require("inspect_ai.log", "logs of Inspect are read with inspect_ai", "inspect")
     for sample in log.read_eval_log_samples(path, all_samples_required=False):
         where = f"{name}, sample {sample.id} (epoch {sample.epoch})"
+        if sample.error is not None:
+            _refuse(
+                where, "failed, and questions that fail are not like the others", "run it again: `inspect eval-retry`."
+            )
         options = sample.choices or []
         if len(options) < 2:
             _refuse(where, "has no choices, so there is no probability of other answers, and no ECD",

@@ -13,14 +13,15 @@ from .._checks.labels import equal_labels, never_occurs
 from .._checks.message import Complaint, fail, phrase, show
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
+from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
-from ..families.classifier import classifier
+from ..families.classifier import Labelled, classifier
 from ..families.ensemble import ensemble
 from ..families.forecasts import intervals, quantiles
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .columns import Columns
-from .values import Column, keys, known, labels, not_numbers, numbers
+from .values import Column, keys, known, labels, not_numbers, numbers, truths
 
 __all__ = ["Batch", "Reader", "Rows", "alike", "join_batches", "prediction_values", "refuse_labels", "worded"]
 
@@ -166,34 +167,37 @@ class Reader:
                 close()
 
     def batch(self, rows: Rows, *, whole: bool = False) -> Batch | None:
-        """Check some rows; None where all of them are left out.
-
-        ``whole`` tells that no other rows follow, so that the positive label must occur in these.
-        """
+        """Check some rows, to which others follow unless they are the ``whole``; None where all are left out."""
         columns = self.columns
         size = _size(rows)
-        outcome = self._outcome(rows)
+        several = {name: truths(rows[name], name) for name in columns.outcomes}
+        outcome = _beside(several) if several else self._outcome(rows)
         each = {name: numbers(rows[name], name) for name in columns.values}
         values = _beside(each)
         spread = None if columns.spread is None else numbers(rows[columns.spread[1]], columns.spread[1])
         weight = None if columns.sample_weight is None else numbers(rows[columns.sample_weight], columns.sample_weight)
         cluster = None if columns.cluster is None else keys(rows[columns.cluster], columns.cluster)
-        used: dict[Any, Column | None] = {columns.y_true: outcome, **each}
+        used: dict[Any, Column | None] = {**(several or {columns.y_true: outcome}), **each}
         used |= {columns.spread and columns.spread[1]: spread, columns.sample_weight: weight, columns.cluster: cluster}
         kept = self._kept({str(name): column for name, column in used.items() if column is not None}, size)
         if kept is not None and not kept.any():
             return None
         part: Any = slice(None) if kept is None else kept
         predictions = self._predictions(outcome, values, spread, part, whole)
-        if isinstance(predictions, Categorical) and (columns.choices or columns.notes):
-            choices = None if columns.choices is None else np.asarray(rows[columns.choices])[part]
-            predictions = replace(predictions, choices=choices, notes=columns.notes)
+        if isinstance(predictions, Categorical) and columns.choices is not None:
+            predictions = replace(predictions, choices=np.asarray(rows[columns.choices])[part])
+        if isinstance(predictions, Bernoulli | Categorical) and columns.notes:
+            predictions = replace(predictions, notes=columns.notes)
         w = None if weight is None else weight.values[part]
         if w is not None and w.any():
-            w = weights(w, predictions.n, predictions.outcome)
+            w = weights(w, len(w), predictions.outcome)
         by = {name: keys(rows[name], name).values[part] for name in columns.by} or None
         features = {name: known(rows[name], name)[part] for name in columns.features} or None
-        return Batch(predictions, w, by, None if cluster is None else cluster.values[part], features)
+        row = None if cluster is None else cluster.values[part]
+        if columns.outcomes:
+            row = np.arange(self.rows, self.rows + size)[part] if row is None else row
+            return self._each_label(predictions, w, by or {}, row)
+        return Batch(predictions, w, by, row, features)
 
     def finish(self) -> None:
         """Refuse a positive label that was met in no row of all."""
@@ -214,6 +218,17 @@ class Reader:
             raise fail(LabelError, columns.y_true, "must hold either numbers or words", got="both, in different rows")
         self._kind = kind
         return found
+
+    def _each_label(
+        self, predictions: Predictions, weight: AnyArray | None, by: Mapping[str, AnyArray], row: AnyArray
+    ) -> Batch:
+        """Return the columns beside predictions for every label of every row; labels of a row depend on each other."""
+        names = self.columns.labels or self.columns.outcomes
+        groups = {"label": np.tile(np.array(names, dtype=object), len(row))} | {
+            name: np.repeat(c, len(names)) for name, c in by.items()
+        }
+        each = None if weight is None else np.repeat(weight, len(names))
+        return Batch(predictions, each, groups, np.repeat(row, len(names)))
 
     def _kept(self, used: Mapping[str, Column], size: int) -> BoolArray | None:
         """Return which rows have no missing value; None where all have none."""
@@ -245,6 +260,9 @@ class Reader:
             assert spread is not None
             given: dict[str, Any] = {columns.spread[0]: spread.values[part]}
             return gaussian(y, v, **given)
+        if columns.outcomes:
+            both: dict[str, Any] = {"y_prob": None, "logits": None, columns.form: v}
+            return Labelled.of(y, **both, labels=columns.outcomes, clip=columns.clip, fewest=1).predictions
         self._look_across(y, v)
         if columns.form == "intervals":
             return intervals(y, v[:, 0], v[:, 1], level=columns.levels[0])
@@ -252,6 +270,7 @@ class Reader:
             return quantiles(y, v, levels=columns.levels)
         if columns.form == "ensemble":
             return ensemble(y, v)
+        v = v if columns.grid is None else columns.grid.moved(v)
         given = {columns.form: v}
         names = None if columns.labels is None else _alike_typed(columns.labels, y)
         if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:

@@ -10,9 +10,9 @@ from .._checks.arrays import LEADING_ZERO, TRUTHS, is_missing, is_text, spelled_
 from .._checks.message import fail, show
 from .._optional import pyarrow
 from .._types import AnyArray, BoolArray
-from ..errors import DtypeError, InputError, ShapeError
+from ..errors import DtypeError, InputError, LabelError, ShapeError
 
-__all__ = ["Column", "from_text", "keys", "known", "labels", "library", "not_numbers", "numbers"]
+__all__ = ["Column", "from_text", "keys", "known", "labels", "library", "not_numbers", "numbers", "truths"]
 
 
 _TRUTHS = {bool, np.bool_}
@@ -66,6 +66,22 @@ def labels(raw: Any, name: str, *, words: bool = False) -> Column:
     if found.missing is not None and spelled.dtype.kind in "iu":
         return Column(_scattered(spelled, found.missing, 0), found.missing)
     return Column(_scattered(spelled, found.missing, np.nan), found.missing)
+
+
+def truths(raw: Any, name: str) -> Column:
+    """Return whether one of several labels was there, row by row: 0 or 1."""
+    found = labels(raw, name)
+    values = found.values
+    bad = (values != 0) & (values != 1) if values.dtype.kind in "biuf" else np.ones(len(values), dtype=bool)
+    if found.missing is not None:
+        bad &= ~found.missing
+    if bad.any():
+        first = int(bad.argmax())
+        raise fail(
+            LabelError, name, "must be 0 or 1, where a row has several labels", got=show(values[first].item()),
+            place=f"row {first}", count=(int(bad.sum()), len(values)),
+        )  # fmt: skip
+    return Column(np.asarray(values == 1, dtype=np.float64), found.missing)
 
 
 def keys(raw: Any, name: str) -> Column:

@@ -28,12 +28,9 @@ from .places import Place
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 
-CAUSES = (
-    "too sharp", "too vague", "shifted", "a few confident mistakes", "only in places", "only a group", "only a slice",
-    "rounding",
-)  # fmt: skip
 NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
 OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group", "only a slice")  # of which a temperature says nothing
+CAUSES = ("too sharp", "too vague", *OTHER_THAN_SCALE, "rounding")
 _RARE = 1e-3  # p-value of what is left, below which something else is wrong too
 _HALF = 0.3  # of what a simple fault explains: with more than this left, it is not the cause
 _FEW = 0.1  # of the labels: more wrong ones are not a few

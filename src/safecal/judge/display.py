@@ -11,6 +11,7 @@ from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.table_views import SIDES
 from ..inference.cox import Cox
+from ..inference.forecasts import Forecast
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
@@ -29,6 +30,7 @@ __all__ = [
     "ece_of",
     "empty_bins",
     "evaluation_text",
+    "forecast_rows",
     "inference_rows",
     "look_rows",
     "metric_rows",
@@ -278,6 +280,33 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
     ends = f"{worst.ratio.low:.3g} to {worst.ratio.high:.3g}"
     said = f"times as often as predicted: class {_short(worst.name)} ({ends})"
     return [("by class", number(worst.ratio.value), said)]
+
+
+def forecast_rows(found: Forecast | None) -> list[Metric]:
+    """Return what forecasters look at, where there is a forecast of a number."""
+    if found is None:
+        return []
+    held = {round(100 * c.level): c for c in found.coverage}
+    ninety = held.pop(90)
+    share, others = ninety.share, ", ".join(f"{c.share.value:.3f} of {level} %" for level, c in held.items())
+    ends = f"{share.low:.3f} to {share.high:.3f}" if share.low > 0.0 or share.high < 1.0 else "no interval"
+    bias = f", {found.bias.low:+.3f} to {found.bias.high:+.3f}" if math.isfinite(found.bias.low) else ""
+    return [
+        ("spread", number(found.spread.value), found.said),
+        ("coverage", number(share.value), f"of intervals of 90 %, {ends}; {others}"),
+        ("bias", number(found.bias.value, signed=True), f"outcome less forecast, in its standard deviations{bias}"),
+        (
+            "sharpness",
+            _size(found.sharpness),
+            f"mean standard deviation; intervals of 90 % are {ninety.width:.3g} wide",
+        ),
+        ("CRPS", _size(found.crps), f"smaller is better; interval score of 90 %: {ninety.score:.4g}"),
+    ]
+
+
+def _size(value: float) -> str:
+    """Return a number in units of the outcome, which may be of any size."""
+    return f"{value:.4g}"
 
 
 def look_rows(looks: Sequence[Verdict]) -> list[Metric]:

@@ -286,8 +286,9 @@ class Evaluation(Readings):
 
         Parameters
         ----------
-        part : {"reliability", "local", "ecd", "temperature", "groups", "excess", "contributions"}, optional
-            One part alone; by default four of them under the verdict.
+        part : str, optional
+            One part alone: "reliability", "local", "ecd", "temperature", "groups", "excess", "contributions" or, of
+            forecasts of a number, "transform". By default four of them under the verdict.
         ax : matplotlib Axes, optional
             Where to draw a part; by default on a new figure.
         name : str, optional
@@ -341,6 +342,8 @@ class Evaluation(Readings):
             content["slices"] = self.slices.to_dict()
         content["cox"] = None if self.cox is None else self.cox.to_dict()
         content["class_shifts"] = None if self.class_shifts is None else self.class_shifts.to_dict()
+        if self.forecast is not None:
+            content["forecast"] = self.forecast.to_dict()
         return documents.document("evaluation", content)
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import documents
@@ -64,10 +64,14 @@ METRICS = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce
 FIELDS: dict[str, Any] = {"limits": Limits.from_dict, "cox": documents.optional(Cox.from_dict), **PARTS}
 
 
-def _aside(value: Any) -> None:
-    """Pass over what the command line adds beside an evaluation: how it compares with an earlier one."""
-    if not isinstance(value, Mapping) or value.get("kind") != "safecal.baseline":
-        documents.refuse("must be a safecal.baseline document", value)
+def _aside(kind: str) -> Callable[[Any], None]:
+    """Pass over what is not read back: it is found anew, or was added by the command line."""
+
+    def reader(value: Any) -> None:
+        if not isinstance(value, Mapping) or value.get("kind") != f"safecal.{kind}":
+            documents.refuse(f"must be a safecal.{kind} document", value)
+
+    return reader
 
 
 DERIVED: dict[str, Any] = {
@@ -75,5 +79,6 @@ DERIVED: dict[str, Any] = {
     "family": documents.text,
     "n": documents.count(1),
     "metrics": documents.mapping_of(documents.numbers),
-    "baseline": _aside,
+    "baseline": _aside("baseline"),  # how it compares with an earlier one
+    "forecast": _aside("forecast"),
 }

@@ -3,6 +3,7 @@
 import math
 
 from .._sums.tally import Tally
+from ..families.predictions import family_named
 from ..inference.shifts import ClassShifts
 
 __all__ = ["spread_factor", "stated_fault"]
@@ -25,6 +26,8 @@ def stated_fault(tally: Tally) -> str:
     if shifts is not None:
         worst = shifts.farthest
         return "" if worst is None else f"class {worst.name} happens {worst.ratio.value:.3g} times as often as stated."
+    if family_named(tally.family).words.scaled != "draws":  # it has no spread that could be too small
+        return ""
     if not tally.others:  # seen by neighbours
         return "outcomes lie where it puts few draws." if s.ecd > 0.0 else ""
     factor = spread_factor(s.ecd, tally.dimension)

@@ -16,11 +16,12 @@ from .._sums.tally import Tally
 from ..inference.bounds import Bounds, law_of
 from ..inference.calibration import tally_test
 from ..inference.cox import Cox
+from ..inference.forecasts import Forecast
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import Axis, ClassShifts, axes_of
 from ..options import Limits
-from .display import Metric, class_rows, cox_rows, inference_rows, look_rows, metric_rows
+from .display import Metric, class_rows, cox_rows, forecast_rows, inference_rows, look_rows, metric_rows
 from .reliability import Reliability, reliability_of
 from .verdict import Verdict
 
@@ -77,6 +78,12 @@ class Readings(ABC):
     def class_shifts(self) -> ClassShifts | None:
         """How often each class happens beside how often it is predicted; None but for 2 to 32 columns of classes."""
         found: ClassShifts | None = self._once("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
+        return found
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """Coverage, CRPS, sharpness, bias, spread and the transform, of forecasts of a number; None for others."""
+        found: Forecast | None = self._once("forecast", lambda: Forecast.of(self.tally, self.level))
         return found
 
     @property
@@ -209,7 +216,7 @@ class Readings(ABC):
 
     def _metrics(self) -> list[Metric]:
         head = inference_rows(self.interval, self.temperature, self.test, self.mistakes)
-        head += look_rows(self.verdict.looks)
+        head += look_rows(self.verdict.looks) + forecast_rows(self.forecast)
         if not self.summary.n_impossible:  # no shift explains an impossible outcome
             head += cox_rows(self.cox) + class_rows(self.class_shifts)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)

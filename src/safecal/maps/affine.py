@@ -1,6 +1,6 @@
 """Slope and shift of log-odds; of more classes one slope or one for each, and a shift for each."""
 
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from .._checks.maps import refused
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
 from .base import Rows
-from .plain import Fitted, PlainMap, checked_classes, class_shifts, moved, said, scaled
-from .solving import logistic, softmax
+from .plain import F, Fitted, PlainMap, checked_classes, class_shifts, moved, said, scaled
+from .solving import Softmax, logistic, softmax
 from .steps import Columns, Line
 
 __all__ = ["Affine", "Vector", "informative", "possible"]
@@ -18,8 +18,26 @@ __all__ = ["Affine", "Vector", "informative", "possible"]
 _FEWEST = {"Affine": 20, "Vector": 50}  # rows below which they are not fitted
 
 
+class _OfClasses(PlainMap[F]):
+    """What has a number for each class: fits to other folds of the same rows begin where that to all rows ended."""
+
+    _start: Softmax | None = None
+    _end: Softmax | None = None
+
+    def _again(self) -> Self:
+        made = self._copy()
+        made._start = self._end
+        return made
+
+    def _softmax(self, z: FloatArray, y: IndexArray, w: FloatArray | None, *, shared: bool, common: bool) -> Softmax:
+        found = softmax(z, y, w, shared=shared, near=self._start)
+        if common:
+            self._end = found
+        return found
+
+
 @final
-class Affine(PlainMap[Fitted[Any]]):
+class Affine(_OfClasses[Fitted[Any]]):
     """Move log-odds and scale them: ``slope * z + shift``, known as Platt scaling.
 
     Of K classes, log-probabilities are multiplied by one slope, and each class has a shift of its own. It mends
@@ -76,7 +94,7 @@ class Affine(PlainMap[Fitted[Any]]):
             slope, shift = logistic(z[:, None], y.astype(np.float64), w).tolist()
             informative(slope)
             return Fitted(Line(slope, shift), own.n)
-        found = softmax(z, y, w, shared=True)
+        found = self._softmax(z, y, w, shared=True, common=own is rows)
         informative(float(found.weights[0]))
         return Fitted(Columns(tuple(found.weights.tolist()), tuple(found.shifts.tolist()), True), own.n)
 
@@ -141,7 +159,7 @@ def informative(slope: float) -> None:
 
 
 @final
-class Vector(PlainMap[Fitted[Columns]]):
+class Vector(_OfClasses[Fitted[Columns]]):
     """Scale and move the log-probability of each class: ``weights[k] * log p_k + shifts[k]``, known as vector scaling.
 
     It mends a model of three classes or more that is over-confident in some of them, or that predicts some too often.
@@ -186,7 +204,8 @@ class Vector(PlainMap[Fitted[Columns]]):
             refused("Vector is for three classes or more, and these are two", "use `Beta`, which is the same for two.")
 
     def _fitted(self, rows: Rows, own: Rows) -> Fitted[Columns]:
-        found = softmax(*possible(*checked_classes(rows, _FEWEST["Vector"], "Vector")), shared=False)
+        z, y, w = possible(*checked_classes(rows, _FEWEST["Vector"], "Vector"))
+        found = self._softmax(z, y, w, shared=False, common=own is rows)
         informative(float(found.weights.mean()))
         weights = np.maximum(found.weights, 0.0)
         return Fitted(Columns(tuple(weights.tolist()), tuple(found.shifts.tolist())), own.n)

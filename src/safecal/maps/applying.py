@@ -1,16 +1,17 @@
 """What a fitted map does to predictions: it is applied to them, or written down where they are made."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._checks.arrays import as_array
 from .._checks.maps import class_prediction, fitted_codes, other_classes, other_kind, spread_form, unfitted
+from .._checks.message import fail, show
 from .._steady import steadied
 from .._types import ArrayLike, By, FloatArray, IndexArray, Spread
-from ..errors import UnavailableError
+from ..errors import OptionError, UnavailableError
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
@@ -227,24 +228,37 @@ class Applied(ABC):
         Returns
         -------
         str
-            A function of one probability, of the positive class; or of a list with one for each class.
+            A function of one probability, of the positive class; or of a list with one for each class. Where groups
+            were fitted, its second argument is the group (a tuple of several columns, None where it is missing), and
+            one that was not fitted is an error.
         """
-        return python_text(self._exported(), self._class_number(), name)
+        self._must_be("classes")
+        groups = {key: self._steps(key) for key in self._keys() or (None,)}
+        return python_text(groups, self._class_number(), name, grouped=self._keys() is not None)
 
-    def to_sql(self, *columns: str) -> str:
+    def to_sql(self, *columns: str, by: str | Sequence[str] | None = None) -> str:
         """Return a SQL expression, which DuckDB, PostgreSQL, SQLite and others understand.
 
         Parameters
         ----------
         *columns : str
             The column with the probability of the positive class; or one column for each class.
+        by : str or sequence of str, optional
+            The column or columns of the group; given exactly when groups were fitted.
 
         Returns
         -------
         str
-            An expression for the recalibrated probability; for each of more classes one, with a name.
+            An expression for the recalibrated probability; for each of more classes one, with a name. It is NULL in
+            groups that were not fitted.
         """
-        return sql_text(self._exported(), self._class_number(), columns)
+        self._must_be("classes")
+        keys = self._keys()
+        if (by is None) != (keys is None):
+            rule = "must name the column of the groups" if by is None else "belongs to maps that were fitted with `by=`"
+            raise fail(OptionError, "by", rule, got="none" if by is None else show(by))
+        places = [by] if isinstance(by, str) else by
+        return sql_text({key: self._steps(key) for key in keys or (None,)}, self._class_number(), columns, places)
 
     def to_torch(self) -> Any:
         """Return a torch Module that makes recalibrated logits of logits, with the same numbers.
@@ -255,7 +269,10 @@ class Applied(ABC):
             Of log-odds (n,), or of a column of logits for each class, (n, K). Its numbers are double; what it returns
             has the type of what it is given.
         """
-        return torch_module(self._exported(), self._class_number())
+        self._must_be("classes")
+        if self._keys() is not None:
+            raise UnavailableError("each group has a map of its own.\n\nHint: fit a group by itself, and export that.")
+        return torch_module(self._steps(), self._class_number())
 
     def _class_number(self) -> int:
         if self.classes_ is not None:
@@ -263,12 +280,6 @@ class Applied(ABC):
         if family_named(self.family_).has_odds:
             return 2
         raise UnavailableError("an early document does not say how many classes there are.\n\nHint: fit it again.")
-
-    def _exported(self) -> tuple[Step, ...]:
-        self._must_be("classes")
-        if self._keys() is not None:
-            raise UnavailableError("each group has a map of its own.\n\nHint: fit a group by itself, and export that.")
-        return self._steps()
 
 
 def _in_turn(steps: tuple[Step, ...], z: FloatArray) -> FloatArray:

@@ -257,6 +257,10 @@ class Map(Applied):
         """Return one that is not fitted."""
         return type(self)(**self.get_params(deep=False))
 
+    def _again(self) -> Self:
+        """Return one that is not fitted, for rows like these: it may begin where this one ended."""
+        return self._copy()
+
     def _name(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{option}={getattr(self, option)!r}' for option in self._options)})"
 

@@ -2,7 +2,7 @@
 
 import keyword
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from .._checks.message import fail, show
@@ -11,6 +11,8 @@ from ..errors import OptionError, ShapeError
 from .steps import Columns, Curve, Line, Stairs, Step
 
 __all__ = ["python_text", "sql_text", "torch_module"]
+
+Groups = Mapping[Hashable, Sequence[Step]]  # the steps of each group; of None alone where there are no groups
 
 _LARGEST = "700"  # of an exponent: beyond it some databases complain, and nothing changes
 
@@ -22,62 +24,94 @@ def _changing(steps: Sequence[Step]) -> list[Step]:
 # Python
 
 
-def python_text(steps: Sequence[Step], classes: int, name: str) -> str:
-    """Return a function of one probability, or of a list with one for each class."""
+def python_text(groups: Groups, classes: int, name: str, *, grouped: bool) -> str:
+    """Return a function of one probability, or of a list with one for each class; and of a group."""
     if not name.isidentifier() or keyword.iskeyword(name):
         raise fail(OptionError, "name", "must be the name of a function", got=show(name))
-    body = _python_two(steps) if classes == 2 else _python_many(steps, classes)
-    head = "p" if classes == 2 else "ps"
-    what = "the positive class" if classes == 2 else "each class"
-    lines = ["import math", "", "", f"def {name}({head}):", f'    """Return the recalibrated probability of {what}."""']
-    return "\n".join([*lines, *(f"    {line}" for line in body), ""])
-
-
-def _python_two(steps: Sequence[Step]) -> list[str]:
+    head, what = ("p", "the positive class") if classes == 2 else ("ps", "each class")
+    words = f"Return the recalibrated probability of {what}"
+    before, step, after = _PYTHON_TWO if classes == 2 else _python_many(classes)
     lines = [
+        "import math",
+        "",
+        "",
+        f"def {name}({head}{', group' if grouped else ''}):",
+        f'    """{words}{", in a group" if grouped else ""}."""',
+        *_indented(before),
+    ]
+    every = {key: [line for one in _changing(steps) for line in step(one)] for key, steps in groups.items()}
+    if grouped:
+        for k, (key, body) in enumerate(every.items()):
+            lines.append(f"    {'elif' if k else 'if'} {_python_is(key)}:")
+            lines += _indented(_indented(body or ["pass"]))
+        lines += _indented(["else:", '    raise ValueError(f"no map was fitted to the group {group!r}")'])
+    else:
+        lines += _indented(every[None])
+    return "\n".join([*lines, *_indented(after), ""])
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _python_is(key: Hashable) -> str:
+    return "group is None" if key is None else f"group == {key!r}"
+
+
+def _python_step_of_two(step: Step) -> list[str]:
+    if isinstance(step, Line):
+        return [f"z = {step.slope!r} * z + {step.shift!r}"]
+    if isinstance(step, Curve):
+        parts = [f"{factor!r} * {letter}" for factor, letter in ((-step.a, "a"), (step.b, "b")) if factor]
+        return [
+            "a = -z if z < -700.0 else math.log1p(math.exp(-z))  # -log p",
+            "b = z if z > 700.0 else math.log1p(math.exp(z))  # -log(1 - p)",
+            f"z = {' + '.join(parts)} + {step.c!r}",
+        ]
+    assert isinstance(step, Stairs)
+    return [
+        f"starts = {_python_numbers(step.starts)}",
+        f"values = {_python_numbers(step.values)}",
+        "z = values[sum(z >= start for start in starts)]",
+    ]
+
+
+_PYTHON_TWO = (
+    [
         "if not 0.0 <= p <= 1.0:",
         '    raise ValueError(f"a probability lies in [0, 1]; got {p}")',
         "z = -math.inf if p == 0.0 else math.inf if p == 1.0 else math.log(p) - math.log1p(-p)",
+    ],
+    _python_step_of_two,
+    ["e = math.exp(-abs(z))", "return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)"],
+)
+
+
+def _python_step_of_many(step: Step) -> list[str]:
+    if isinstance(step, Line):
+        return ["top = max(zs)", f"zs = [{step.slope!r} * (z - top) for z in zs]"]
+    assert isinstance(step, Columns)
+    return [
+        f"weights = {_python_numbers(step.weights)}",
+        f"shifts = {_python_numbers(step.shifts)}",
+        "zs = [(w * z if w else 0.0) + b for w, b, z in zip(weights, shifts, zs)]",
     ]
-    for step in _changing(steps):
-        if isinstance(step, Line):
-            lines.append(f"z = {step.slope!r} * z + {step.shift!r}")
-        elif isinstance(step, Curve):
-            lines += ["a = -z if z < -700.0 else math.log1p(math.exp(-z))  # -log p",
-                      "b = z if z > 700.0 else math.log1p(math.exp(z))  # -log(1 - p)"]  # fmt: skip
-            parts = [f"{factor!r} * {letter}" for factor, letter in ((-step.a, "a"), (step.b, "b")) if factor]
-            lines.append(f"z = {' + '.join(parts)} + {step.c!r}")
-        else:
-            assert isinstance(step, Stairs)
-            lines.append(f"starts = {_python_numbers(step.starts)}")
-            lines.append(f"values = {_python_numbers(step.values)}")
-            lines.append("z = values[sum(z >= start for start in starts)]")
-    lines += ["e = math.exp(-abs(z))", "return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)"]
-    return lines
 
 
-def _python_many(steps: Sequence[Step], classes: int) -> list[str]:
-    lines = [
+def _python_many(classes: int) -> tuple[list[str], Callable[[Step], list[str]], list[str]]:
+    before = [
         f"if len(ps) != {classes} or min(ps) < 0.0 or abs(sum(ps) - 1.0) > 1e-3:",
         f'    raise ValueError("{classes} probabilities that sum to 1 are needed")',
         "total = sum(ps)",
         "zs = [math.log(p / total) if p > 0.0 else -math.inf for p in ps]",
     ]
-    for step in _changing(steps):
-        if isinstance(step, Line):
-            lines += ["top = max(zs)", f"zs = [{step.slope!r} * (z - top) for z in zs]"]
-        else:
-            assert isinstance(step, Columns)
-            lines.append(f"weights = {_python_numbers(step.weights)}")
-            lines.append(f"shifts = {_python_numbers(step.shifts)}")
-            lines.append("zs = [(w * z if w else 0.0) + b for w, b, z in zip(weights, shifts, zs)]")
-    lines += [
+    after = [
         "top = max(zs)",
         "es = [math.exp(z - top) for z in zs]",
         "total = sum(es)",
         "return [e / total for e in es]",
     ]
-    return lines
+    return before, _python_step_of_many, after
 
 
 def _python_numbers(numbers: Sequence[float]) -> str:
@@ -88,18 +122,48 @@ def _python_numbers(numbers: Sequence[float]) -> str:
 # SQL
 
 
-def sql_text(steps: Sequence[Step], classes: int, columns: Sequence[Any]) -> str:
-    """Return an expression of a column, or one of each class, with its name."""
-    for column in columns:
-        if not (isinstance(column, str) and column):
-            raise fail(OptionError, "columns", "must be names of columns", got=show(column))
+def sql_text(groups: Groups, classes: int, columns: Sequence[Any], by: Sequence[Any] | None) -> str:
+    """Return an expression of a column, or one of each class, with its name; of groups one for each, by a CASE."""
+    for name, there in (("columns", columns), ("by", by or ())):
+        for column in there:
+            if not (isinstance(column, str) and column):
+                raise fail(OptionError, name, "must be names of columns", got=show(column))
     wanted = 1 if classes == 2 else classes
     if len(columns) != wanted:
         rule = "must be one column, of the positive class" if wanted == 1 else f"must be {wanted} columns, one a class"
         raise fail(ShapeError, "columns", rule, got=str(len(columns)), hint='for example `to_sql("p")`.')
+    every = [[_sql_two(steps, columns[0])] if classes == 2 else _sql_many(steps, columns) for steps in groups.values()]
+    found = list(every[0])
+    if by is not None:
+        places = [_sql_is(key, by) for key in groups]
+        for j in range(len(found)):
+            cases = (f"WHEN {place} THEN {one[j]}" for place, one in zip(places, every, strict=True))
+            found[j] = f"CASE {' '.join(cases)} END"
     if classes == 2:
-        return _sql_two(steps, columns[0])
-    return _sql_many(steps, columns)
+        return found[0]
+    names = (_quoted(f"calibrated_{column}") for column in columns)
+    return ",\n".join(f"{text} AS {name}" for text, name in zip(found, names, strict=True))
+
+
+def _sql_is(key: Hashable, by: Sequence[str]) -> str:
+    parts = key if isinstance(key, tuple) else (key,)
+    if len(parts) != len(by):
+        hint = 'for example `to_sql("p", by="site")`.'
+        raise fail(
+            ShapeError, "by", f"must name {len(parts)} columns, those of the groups", got=str(len(by)), hint=hint
+        )
+    return " AND ".join(f"{_quoted(column)} {_sql_equals(x)}" for column, x in zip(by, parts, strict=True))
+
+
+def _sql_equals(x: Any) -> str:
+    if x is None:
+        return "IS NULL"
+    if isinstance(x, bool):
+        return f"= {str(x).upper()}"
+    if isinstance(x, float):
+        return f"= {_double(x)}"
+    text = str(x).replace("'", "''")
+    return f"= {x}" if isinstance(x, int) else f"= '{text}'"
 
 
 def _quoted(column: str) -> str:
@@ -162,7 +226,7 @@ def _sql_stairs(step: Stairs, after: Sequence[Step], p: str) -> str:
     return f"CASE {' '.join([ends, *cases])} ELSE {_double(_share(values[len(finite)]))} END"
 
 
-def _sql_many(steps: Sequence[Step], columns: Sequence[str]) -> str:
+def _sql_many(steps: Sequence[Step], columns: Sequence[str]) -> list[str]:
     slope, weights, shifts = 1.0, [1.0] * len(columns), [0.0] * len(columns)
     for step in _changing(steps):
         if isinstance(step, Columns):
@@ -182,8 +246,8 @@ def _sql_many(steps: Sequence[Step], columns: Sequence[str]) -> str:
             "1" if k == j else f"exp({_bounded(f'(({zs[k]}) - ({zs[j]}))')})" for k in range(len(columns))
         )
         zero = f"CASE WHEN {_quoted(column)} <= 0 THEN 0.0 ELSE 1 / ({odds}) END" if weights[j] else f"1 / ({odds})"
-        found.append(f"{zero} AS {_quoted(f'calibrated_{column}')}")
-    return ",\n".join(found)
+        found.append(zero)
+    return found
 
 
 # torch

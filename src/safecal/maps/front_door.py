@@ -30,6 +30,7 @@ __all__ = ["METHODS", "recalibrate"]
 
 METHODS = ("auto", *(name for name in PLAIN if name != SafeTemperature._kind))
 _FEWEST = 20  # rows below which no map is tried
+_EACH = 10  # rows a class, below which no map is tried that has a number for each
 # By how much a number may become worse before it is told: nats of NLL, of a range, of a group; shares.
 _NLL, _RANGE, _GROUP, _SHARE = 1e-3, 0.01, 5e-3, 5e-3
 
@@ -138,26 +139,34 @@ def recalibrate(
         few = "1 row is" if n == 1 else f"{n} rows are"
         return _left(before, [], f"{few} too few to try maps on; {_FEWEST} are needed", rows)
     fold = folds_of(rows, folds)
-    trials = [_tried(name, rows, grouping, fold) for name in names]
+    trials = [
+        _Trial(name, Identity(), None, _too_few(rows))
+        if method == "auto" and name in ("affine", "vector") and _too_few(rows)
+        else _tried(name, rows, grouping, fold)
+        for name in names
+    ]
     if method != "auto" and trials[-1].held_out is None:
         refused(trials[-1].refusal, None)
     taken, table, evaluations = _chosen(trials, rows, by, **limits)
     if method != "auto":
         taken = trials[-1]
     found, after = taken.map, evaluations[taken.name]
+    alone = after.nll
     if safe:
         try:
             found, after = _made_safe(taken, rows, grouping, alpha, folds, by, **limits)
         except UnavailableError as error:
             if method != "auto":
                 raise
-            return _left(before, table, str(error).split("\n", maxsplit=1)[0].removesuffix("."), rows)
+            why = str(error).split("\n", maxsplit=1)[0].removesuffix(".")
+            move = "" if grouping is None else ". Put small groups together under one name, or leave groups out"
+            return _left(before, table, why + move, rows)
     why = ""
     if method == "auto":
         name = type(taken.map).__name__
         why = f"{name} is the simplest map within one standard error of the best held-out NLL. "
     reason = f"{_wrong(before)} {why}{found.sentence_}"
-    return Recalibration(found, tuple(table), reason, before, after, _worse(before, after))
+    return Recalibration(found, tuple(table), reason, before, after, _worse(before, after, alone))
 
 
 def _made_safe(
@@ -192,6 +201,14 @@ def _candidates(predictions: Predictions) -> list[str]:
         return ["identity", "temperature", *(["axes"] if predictions.mapped == "states" else [])]
     more = ["beta", "isotonic"] if classes == 2 else ["vector"]
     return ["identity", "temperature", "affine", *more]
+
+
+def _too_few(rows: Rows) -> str:
+    """Say so where there are too few rows a class for maps with a number for each of more than two."""
+    classes = rows.predictions.classes or 2
+    if classes == 2 or rows.n >= _EACH * classes:
+        return ""
+    return f"{rows.n / classes:.2g} rows a class are too few; {_EACH} are needed"
 
 
 def _tried(name: str, rows: Rows, grouping: Grouping | None, fold: IndexArray) -> _Trial:
@@ -269,9 +286,11 @@ def _paired(a: FloatArray, b: FloatArray, w: FloatArray, cluster: IndexArray | N
 def _wrong(before: Evaluation) -> str:
     """Say what is wrong with predictions, as far as it is shown."""
     cox = before.cox
-    if cox is not None and min(cox.p_shift, cox.p_slope) < 0.05:
-        if cox.p_shift <= cox.p_slope:
-            return f"It happens {'more' if cox.in_the_large.value > 0.0 else 'less'} often than predicted."
+    # Without a slope, as of predictions that are all alike, its test is that of the shift once more.
+    slope = cox.p_slope if cox is not None and math.isfinite(cox.slope.value) else 1.0
+    if cox is not None and min(cox.p_shift, slope) < 0.05:
+        if cox.p_shift <= slope:
+            return f"It happens {'more' if before.esce > 0.0 else 'less'} often than predicted."
         return f"Its log-odds are too {'large' if cox.slope.value < 1.0 else 'small'}."
     if before.interval.low > 0.0:
         return "It is over-confident."
@@ -282,11 +301,14 @@ def _wrong(before: Evaluation) -> str:
     return "Nothing is shown to be wrong on average."
 
 
-def _worse(before: Evaluation, after: Evaluation) -> tuple[str, ...]:
-    """Say what a fix makes worse."""
+def _worse(before: Evaluation, after: Evaluation, alone: float) -> tuple[str, ...]:
+    """Say what a fix makes worse; ``alone`` is the NLL without a safe temperature."""
     found = []
     if after.nll > before.nll + _NLL:
-        found.append(f"NLL becomes worse: {before.nll:.4f} before, {after.nll:.4f} after.")
+        price = ""
+        if after.nll > alone:
+            price = f" Ruling over-confidence out costs {after.nll - alone:.4f} of it: the fewer rows, the more."
+        found.append(f"NLL becomes worse: {before.nll:.4f} before, {after.nll:.4f} after.{price}")
     chance = after.reliability
     if after.ece > before.ece + _SHARE and chance is not None and after.ece > chance.ece_quantile:
         found.append(f"ECE becomes worse: {before.ece:.4f} before, {after.ece:.4f} after.")

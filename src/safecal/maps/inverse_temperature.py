@@ -18,7 +18,7 @@ samples; the former alone trusts the model. Where rows come in clusters, it is t
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
@@ -337,16 +337,11 @@ def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
     sums = np.zeros((len(betas), 4))
     square = 0.0
     for part in rows.predictions.row_blocks():
-        partition = rows.predictions._partition(part)
-        scored, _ = rows.predictions.weighted(part, None)
-        s = np.where(rows.possible[part], known_surprisal(scored), 0.0)
         w = rows.row_weights(part)
         w2 = w * w
         square += float(w2.sum())
-        for j, beta in enumerate(betas):
-            a = partition(beta)
-            g = s + a.mean
-            sums[j] += [np.dot(w, g), np.dot(w2, a.variance), np.dot(w2, g), np.dot(w2, g * g)]
+        for j, (g, v) in enumerate(_surprises(rows, part, betas)):
+            sums[j] += [np.dot(w, g), np.dot(w2, v), np.dot(w2, g), np.dot(w2, g * g)]
     n = effective_rows(rows)
     out = []
     for total, model, first, second in sums.tolist():
@@ -355,6 +350,26 @@ def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
         variance = max(model, seen)
         out.append(-total / math.sqrt(variance) if variance > 0.0 else math.copysign(math.inf, -total))
     return out
+
+
+def _surprises(rows: Tempered, part: slice, betas: tuple[float, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield for each beta how much more surprised than expected each row is, and the variance of that."""
+    p, possible = rows.predictions, rows.possible[part]
+    if isinstance(p, Categorical):  # two sums of powers, where the log-partition takes four
+        gaps = p.log_gaps(part)
+        if p.infinite:
+            np.minimum(gaps, _FAR, out=gaps)
+        seen = np.where(possible, gaps[np.arange(len(gaps)), p.happened[part]], 0.0)
+        for beta in betas:
+            mean, variance = _spread(gaps, beta)
+            yield seen - mean, variance
+        return
+    partition = p._partition(part)
+    scored, _ = p.weighted(part, None)
+    s = np.where(possible, known_surprisal(scored), 0.0)
+    for beta in betas:
+        a = partition(beta)
+        yield s + a.mean, a.variance
 
 
 def _crossing(margin: Margin, low: float, high: float) -> float:

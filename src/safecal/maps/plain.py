@@ -101,7 +101,7 @@ class PlainMap(Map, Generic[F]):
     def _fit_rows(self, rows: Rows, grouping: Grouping | None) -> None:
         self._accepts(rows)
         fit = self._fitted(rows, rows)
-        self.fit_, self.groups_ = fit, None if grouping is None else self._fitted_groups(rows, grouping)
+        self.fit_, self.groups_ = fit, None if grouping is None else self._fitted_groups(rows, grouping, fit)
 
     def _accepts(self, rows: Rows) -> None:
         """Refuse a family that the map is not for."""
@@ -110,11 +110,14 @@ class PlainMap(Map, Generic[F]):
             hint = "use `Temperature`, or `Axes` for Gaussian states."
             refused(f"{type(self).__name__} is for classes, and these are {family} predictions", hint)
 
-    def _fitted_groups(self, rows: Rows, grouping: Grouping) -> dict[Hashable, F]:
+    def _fitted_groups(self, rows: Rows, grouping: Grouping, common: F) -> dict[Hashable, F]:
         lent, share = _lent(rows)
         found: dict[Hashable, F] = {}
         for k, key in enumerate(grouping.keys):
             index = np.flatnonzero(grouping.codes == k)
+            if not len(index):  # all of its rows are in the fold that is held out
+                found[key] = common
+                continue
             own = rows.take(index)
             weight = np.ones(len(index)) if own.weight is None else np.asarray(own.weight, dtype=np.float64)
             both = Rows(rows.predictions.take(np.concatenate([index, lent])), np.concatenate([weight, share]))

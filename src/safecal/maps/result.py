@@ -181,7 +181,8 @@ class Recalibration:
         if self.table:
             found.append(
                 f"Held-out rows: NLL {number(self.before.nll)} before and {number(self.after.nll)} after, "
-                f"{self.before.verdict.decision} before and {self.after.verdict.decision} after."
+                f"{self.before.verdict.decision} before and {self.after.verdict.decision} after. Evaluate the map on "
+                "other rows, too: these chose it."
             )
         found += [f"Warning: {text}" for text in self.warnings]
         return [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in found] if wrap else found

@@ -74,7 +74,7 @@ class Safe(Map):
     Notes
     -----
     Chosen on the same rows as the map, the temperature would not be safe: after isotonic regression 20 to 47 % would
-    be over-confident. ``docs/validation/recalibration.md`` has the rates of the cross-fitted one.
+    be over-confident. ``docs/validation/maps.md`` has the rates of the cross-fitted one.
 
     With ``cluster``, folds are made of clusters and the bound is that of clusters.
 
@@ -121,7 +121,7 @@ class Safe(Map):
         whole._fit_rows(rows, grouping)
         held_out = rows
         if not isinstance(self.map, Identity):
-            held_out = rows._replace(predictions=cross_fitted(self.map, rows, grouping, folds_of(rows, self.folds)))
+            held_out = rows._replace(predictions=cross_fitted(whole, rows, grouping, folds_of(rows, self.folds)))
         self._follow(whole, held_out, grouping)
 
     def _follow(self, whole: Map, held_out: Rows, grouping: Grouping | None) -> None:
@@ -167,7 +167,7 @@ class Safe(Map):
     def sentence_(self) -> str:
         """What the map does, in a sentence or two."""
         if isinstance(self.map_, Identity):
-            return self.safe_.sentence_
+            return f"{self.safe_.sentence_.removesuffix('.')}, so that over-confidence is ruled out."
         family = family_named(self.family_)
         number = self.temperature_ if family.mapped == "states" else self.beta_
         what = f"{family.words.scaled} are multiplied by {number:.3g}"
@@ -210,7 +210,7 @@ def folds_of(rows: Rows, folds: int) -> IndexArray:
 
 
 def cross_fitted(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray) -> Predictions:
-    """Return the rows as maps recalibrate them that were fitted to the other folds."""
+    """Return the rows as maps recalibrate them that were fitted to the other folds; ``map_`` is fitted to all."""
     p = rows.predictions
     numbers = [k for k in range(int(fold.max()) + 1) if (fold == k).any()]
     if len(numbers) < 2:
@@ -243,7 +243,7 @@ def _states(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, 
 
 def _fitted_without(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, k: int) -> Map:
     outside = np.flatnonzero(fold != k)
-    one = map_._copy()
+    one = map_._again()
     some = rows.take(outside)
     one._fit_rows(some, None if grouping is None else grouping.take(outside))
     one.family_, one.classes_, one.n_ = rows.predictions.family, rows.predictions.classes, len(outside)

@@ -24,6 +24,7 @@ _DENSE = 256  # numbers, up to which the matrix of second derivatives is made
 _FLOOR = -1e5  # instead of the logarithm of 0: exp of it is 0, and so is their product
 _SPREAD = 1e-3, 5.0  # between which the deviation of shifts from class to class is sought
 _BLOCK = 1 << 16  # elements that fit into a cache
+_ROUGH, _ROUNDS = 5, 20  # steps while the prior is not settled, and how often it is estimated
 
 
 def logistic(columns: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
@@ -71,10 +72,11 @@ def _logistic(
 
 
 class Softmax(NamedTuple):
-    """Weights and shifts of K classes."""
+    """Weights and shifts of K classes, and the variances of their priors."""
 
     weights: FloatArray
     shifts: FloatArray
+    variances: tuple[float, float]
 
 
 class _Sums(NamedTuple):
@@ -102,9 +104,10 @@ class _Rows:
         found.number, found.steep = np.float32, _STEEP / 4.0
         return found
 
-    def split(self, theta: FloatArray) -> Softmax:
+    def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weights and shifts."""
         K = self.classes
-        return Softmax(np.full(K, theta[0]) if self.shared else theta[:K], theta[-K:])
+        return np.full(K, theta[0]) if self.shared else theta[:K], theta[-K:]
 
     def at(self, theta: FloatArray, dense: bool) -> _Sums:
         """Return minus the log-likelihood and its derivatives."""
@@ -139,10 +142,12 @@ class _Rows:
         w = np.ones(len(y), dtype=self.number) if self.weight is None else self.weight[part]
         share = p if self.weight is None else p * w[:, None]
         mass, zp = w @ p, p * z
-        products = share.T @ p if hessian is not None else np.diag(np.einsum("ij,ij->j", share, p))
         gradient[-K:] += mass - np.bincount(y, weights=w, minlength=K)
-        diagonal[-K:] += mass - np.diag(products)
-        if hessian is not None:
+        if hessian is None:
+            diagonal[-K:] += mass - np.einsum("ij,ij->j", share, p)
+        else:
+            products = share.T @ p
+            diagonal[-K:] += mass - np.diag(products)
             hessian[-K:, -K:] += np.diag(mass) - products
         if self.shared:
             mean = zp @ ones
@@ -185,6 +190,17 @@ class _Prior:
             found[:K, :K] = (np.eye(K) - mean) / self.weight + PRIOR * mean / K
         return found * self.unit
 
+    def pull(self, away: FloatArray) -> FloatArray:
+        """Return the product of the precision and how far numbers are from the centre, without the matrix."""
+        K = self.classes
+        found = away / self.shift
+        if self.shared:
+            found[0] = PRIOR * away[0]
+        else:
+            mean = away[:K].mean()
+            found[:K] = (away[:K] - mean) / self.weight + PRIOR * mean / K
+        return np.asarray(found * self.unit)
+
     def centre(self) -> FloatArray:
         K = self.classes
         return np.concatenate([np.ones(1 if self.shared else K), np.zeros(K)])
@@ -205,15 +221,25 @@ class _Prior:
         return all(abs(math.log(a / b)) < 0.05 for a, b in pairs)
 
 
-def softmax(z: FloatArray, y: IndexArray, weight: FloatArray | None, *, shared: bool) -> Softmax:
-    """Return the likeliest weights and shifts of log-probabilities; ``shared`` for one weight of all classes."""
+def softmax(
+    z: FloatArray, y: IndexArray, weight: FloatArray | None, *, shared: bool, near: Softmax | None = None
+) -> Softmax:
+    """Return the likeliest weights and shifts of log-probabilities; ``shared`` for one weight of all classes.
+
+    ``near`` is a fit to similar rows, from which this one starts. The likeliest numbers are the same; the variances
+    settle within the same twentieth.
+    """
     rows = _Rows(z if z.min() >= _FLOOR else np.maximum(z, _FLOOR), y, weight, shared)
     prior = _Prior(rows.classes, shared, 1.0 if weight is None else float(weight.mean()))
     theta = prior.centre()
-    if len(y) > _MANY:
+    if near is not None:
+        theta = np.concatenate([near.weights[:1] if shared else near.weights, near.shifts])
+        prior.shift, prior.weight = near.variances
+    elif len(y) > _MANY:
         some = rows.some(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
         theta = _nearer(rows, prior, _fitted(some, prior, theta))
-    return rows.split(_fitted(rows, prior, theta, settled=len(y) > _MANY))
+    theta = _fitted(rows, prior, theta, settled=len(y) > _MANY)
+    return Softmax(*rows.split(theta), (prior.shift, prior.weight))
 
 
 def _nearer(rows: _Rows, prior: _Prior, theta: FloatArray) -> FloatArray:
@@ -258,19 +284,23 @@ def _fitted(rows: _Rows, prior: _Prior, theta: FloatArray, *, settled: bool = Fa
 
 
 def _sparse(rows: _Rows, prior: _Prior, theta: FloatArray, centre: FloatArray) -> FloatArray:
-    """Fit many numbers, without the matrix of second derivatives."""
-    for _ in range(10):
-        precision = prior.precision()
-        scale = 1.0 / np.sqrt(rows.at(theta, dense=False).curvature + np.diag(precision))
+    """Fit many numbers, without the matrix of second derivatives: roughly until the prior has settled, then closely."""
+    curvature = rows.at(theta, dense=False).curvature
+    shifts = np.arange(len(theta)) >= len(theta) - rows.classes
+    settled = False
+    for _ in range(_ROUNDS):
+        scale = 1.0 / np.sqrt(curvature + prior.unit / np.where(shifts, prior.shift, prior.weight))
 
         def loss(x: FloatArray) -> tuple[float, FloatArray]:
             t = x * scale  # noqa: B023
             here, away = rows.at(t, dense=False), t - centre
-            pulled = precision @ away  # noqa: B023
+            pulled = prior.pull(away)
             return here.value + 0.5 * float(away @ pulled), (here.gradient + pulled) * scale  # noqa: B023
 
-        found = optimize.minimize(loss, theta / scale, jac=True, method="L-BFGS-B", options={"maxiter": 100})
-        theta = found.x * scale
-        if prior.learn(theta, rows.at(theta, dense=False).curvature):
+        options = {"maxiter": 100 if settled else _ROUGH}
+        theta = optimize.minimize(loss, theta / scale, jac=True, method="L-BFGS-B", options=options).x * scale
+        if settled:
             break
+        curvature = rows.at(theta, dense=False).curvature
+        settled = prior.learn(theta, curvature)
     return theta

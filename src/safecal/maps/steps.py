@@ -41,6 +41,8 @@ __all__ = [
     "values_of",
 ]
 
+_BLOCK = 1 << 16  # elements that fit into a cache
+
 
 def log_values(values: AnyArray, name: str) -> FloatArray:
     """Return log-odds of a column, or normalised log-probabilities of a matrix, from ``"y_prob"`` or ``"logits"``."""
@@ -53,9 +55,14 @@ def log_values(values: AnyArray, name: str) -> FloatArray:
             z = np.log(z)
         z -= np.log(total)
         return z
-    with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
-        z = z - z.max(axis=1, keepdims=True)
-    return np.asarray(z - np.log(np.exp(z).sum(axis=1, keepdims=True)))
+    found, ones = np.empty_like(z), np.ones(z.shape[1])
+    step = max(1, _BLOCK // z.shape[1])
+    for start in range(0, len(z), step):
+        part = slice(start, start + step)
+        with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
+            gaps = np.subtract(z[part], z[part].max(axis=1, keepdims=True), out=found[part])
+        gaps -= np.log(np.exp(gaps) @ ones)[:, None]
+    return found
 
 
 def log_odds(z: FloatArray) -> FloatArray:

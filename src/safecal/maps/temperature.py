@@ -311,7 +311,7 @@ class SafeTemperature(_Tempering):
 
     def _fit_rows(self, rows: Rows, grouping: Grouping | None) -> None:
         # Groups first: what one of them lacks says more than that all rows lack it.
-        groups = None if grouping is None else self._fitted_groups(rows, grouping)
+        groups = None if grouping is None else self._safe_groups(rows, grouping)
         self.fit_, self.groups_ = self._fitted(rows, rows), groups
 
     def _fitted(self, rows: Rows, own: Rows) -> FittedTemperature:
@@ -320,7 +320,7 @@ class SafeTemperature(_Tempering):
             refused(found.text, found.hint)
         return found
 
-    def _fitted_groups(self, rows: Rows, grouping: Grouping) -> dict[Hashable, FittedTemperature]:
+    def _safe_groups(self, rows: Rows, grouping: Grouping) -> dict[Hashable, FittedTemperature]:
         fitted: dict[Hashable, FittedTemperature] = {}
         refusals: dict[Hashable, tuple[int, str]] = {}
         for k, key in enumerate(grouping.keys):

@@ -23,7 +23,7 @@ from ..judge.evaluation import Evaluation
 from .consistency import ConsistencyDisplay
 from .display import AFTER, BEFORE, Display, blank_figure, checked, heading, ink, message
 from .ecd import ECDDisplay, arrow_out
-from .excess import ContributionDisplay, ExcessDisplay
+from .excess import ContributionDisplay, ExcessDisplay, TransformDisplay
 from .groups import GroupsDisplay
 from .places import LocalDisplay, SlicesDisplay
 from .recalibration import RecalibrationDisplay, TemperatureDisplay
@@ -44,6 +44,7 @@ __all__ = [
     "ReliabilityDisplay",
     "SlicesDisplay",
     "TemperatureDisplay",
+    "TransformDisplay",
     "dashboard",
 ]
 
@@ -58,6 +59,7 @@ _PARTS: dict[str, type[Display]] = {
     "groups": GroupsDisplay,
     "excess": ExcessDisplay,
     "contributions": ContributionDisplay,
+    "transform": TransformDisplay,
 }
 
 

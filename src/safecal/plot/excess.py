@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from .._types import FloatArray
+from ..errors import UnavailableError
 from ..html.diagrams import ExcessShares
 from ..judge.evaluation import Evaluation
 from .display import OVER, UNDER, Display, Look, direction_label, ink, legend_above, message, percent
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ContributionDisplay",
     "ExcessDisplay",
+    "TransformDisplay",
     "draw_shares",
     "excess_axis",
     "excess_range",
@@ -304,3 +306,73 @@ def excess_axis(ax: Axes, low: float, high: float) -> None:
     shown = sorted(tick for tick in ticks if left <= tick <= right)
     ax.set_xticks(shown, [f"{tick:g}" for tick in shown])
     ax.minorticks_off()
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class TransformDisplay(Display):
+    """Histogram of the probability integral transform: where outcomes fall in their forecasts.
+
+    A right forecast is even. A U says that it is too narrow, a hump that it is too wide, a slope that it is biased.
+    Most bars of a right forecast lie in the band.
+
+    Attributes
+    ----------
+    share : ndarray of shape (20,)
+        Share of the rows in each twentieth.
+    band : (float, float)
+        Between which 95 % of those shares lie for a right forecast, each by itself.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np
+    >>> import safecal
+    >>> from safecal.plot import TransformDisplay
+    >>> y_true = 2.0 * np.random.default_rng(0).normal(size=1000)
+    >>> display = TransformDisplay.from_evaluation(safecal.gaussian(y_true, np.zeros(1000), std=1.0).evaluate())
+    >>> display
+    TransformDisplay: 38.8 % of the outcomes in the outer tenth
+    >>> plt.close(display.figure_)
+    """
+
+    share: FloatArray
+    band: tuple[float, float]
+
+    @classmethod
+    def _of(cls, evaluation: Evaluation) -> Self:
+        found = evaluation.forecast
+        if found is None:
+            raise UnavailableError(
+                f"{evaluation.family} predictions have no transform: they are no forecasts of a number."
+            )
+        return cls(found.ranks.reshape(-1, 2).sum(axis=1), (2.0 * found.band[0], 2.0 * found.band[1]))
+
+    def __repr__(self) -> str:
+        outer = 100.0 * float(self.share[0] + self.share[-1])
+        return f"{type(self).__name__}: {outer:.3g} % of the outcomes in the outer tenth"
+
+    def _draw_model(self, ax: Axes, look: Look) -> None:
+        """Draw the shares of one of several models."""
+        edges = np.linspace(0.0, 1.0, len(self.share) + 1)
+        ax.stairs(self.share, edges, zorder=4, **look.line() | {"label": look.name})
+        self._frame(ax)
+        legend_above(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        size = 1.0 / len(self.share)
+        ax.axhspan(*self.band, color=ink(ax), alpha=0.15, lw=0.0, label="if right, 95 % of them")
+        ax.bar(size * (np.arange(len(self.share)) + 0.5), self.share, 0.9 * size, color=OVER, alpha=0.7, zorder=3)
+        self._frame(ax)
+        legend_above(ax)
+
+    def _frame(self, ax: Axes) -> None:
+        ax.axhline(1.0 / len(self.share), color=ink(ax), lw=0.8, ls="--")
+        ax.set_xlim(0.0, 1.0)
+        ax.set_ylim(bottom=0.0)
+        ax.set_xlabel("where the outcome falls in its forecast")
+        ax.set_ylabel("share of rows")

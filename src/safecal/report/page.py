@@ -14,11 +14,12 @@ from .._sums.bins import Bins
 from .._sums.table import Table
 from .._versions import version
 from ..families.predictions import family_named
-from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
 from ..html.intervals import TemperatureCurve, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
 from ..html.texts import MarkedText, texts_section
+from ..inference.forecasts import Forecast
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits
@@ -177,6 +178,8 @@ def pictures_section(findings: Findings) -> Markup:
     parts: list[Markup] = []
     if findings.bins is not None and not math.isnan(findings.evaluation.ece):
         parts.append(_reliability(findings.bins, merged_bins(findings)))
+    if findings.evaluation.forecast is not None:
+        parts.append(_transform(findings.evaluation.forecast))
     if findings.evaluation.summary.sum_brier is None:  # states and densities
         parts.append(_spread(findings.evaluation))
     if findings.bins is not None:
@@ -205,6 +208,15 @@ def _spread(evaluation: Evaluation) -> Markup:
     beside = "" if found.expected is None else " Where the line is above the dashed one, it is surprised too often."
     said = "Excess is the surprise of a row beyond what the model announced; ECD is its mean."
     return figure("How often is it surprised, and how much?", excess_picture("spread", found), f"{said}{beside}")
+
+
+def _transform(forecast: Forecast) -> Markup:
+    return figure(
+        "Where do outcomes fall in their forecasts?",
+        transform_picture("transform", forecast),
+        "A right forecast has bars of equal height, most of them in the grey band. A U says that it is too narrow, a "
+        "hump that it is too wide, a slope that it is biased.",
+    )
 
 
 def _bars(findings: Findings, name: str) -> Markup:

@@ -282,7 +282,7 @@ def _function(map_: Map) -> str | None:
         return None
     try:
         text = map_.to_python()
-    except UnavailableError:  # states, and groups with a map each
+    except UnavailableError:  # states
         return None
     return text if len(text) <= _LONGEST else None
 

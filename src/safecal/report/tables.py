@@ -27,7 +27,7 @@ from ..html.markup import (
 from ..html.notebook import slices_picture, slices_table
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
-from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, look_rows, place_cells
+from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, forecast_rows, look_rows, place_cells
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.reasons import direction
@@ -119,7 +119,7 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
         found.append(("certain", grouped(evaluation.n_certain), "rows give some outcome a probability of exactly 0"))
     how = f"of calibration, {test_name(test.method)} test; if it is small, a calibrated model is rarely so far off"
     found.append(("p-value", p_value(test.p_value), how))
-    found += look_rows(verdict.looks)
+    found += look_rows(verdict.looks) + forecast_rows(evaluation.forecast)
     if not s.n_impossible:
         found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
     if family_named(evaluation.family).chi_square:

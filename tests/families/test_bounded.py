@@ -1,0 +1,232 @@
+"""Tokens of which only the most likely alternatives are known: bounds that hold, are tight, and never mislead."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import safecal
+from safecal.errors import FormError, InputError, MergeError, UnavailableError
+from safecal.families.bounded import Bounded
+
+
+def normalised(z: np.ndarray) -> np.ndarray:
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+def ends(found: Bounded) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smaller and the larger excess of each row."""
+    return found.others[0].score().excess, found.score().excess
+
+
+def shown(log_p: np.ndarray, y: np.ndarray, k: int) -> Bounded:
+    top = -np.sort(-log_p, axis=1)[:, :k]
+    return safecal.bounded(log_p[np.arange(len(y)), y], top, vocabulary=log_p.shape[1], text="given")
+
+
+def drawn(rng: np.random.Generator, n: int, size: int, times: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return log-probabilities so many times too sharp, and what happens."""
+    z = rng.normal(0.0, 2.5, (n, size))
+    p = np.exp(normalised(z))
+    y = (np.cumsum(p, axis=1) > rng.random((n, 1)) * p.sum(axis=1, keepdims=True)).argmax(axis=1)
+    return normalised(times * z), y
+
+
+def least_entropy(rest: float, cap: float, left: int) -> float:
+    """Return the smallest entropy of a rest: at a corner, where at most one outcome is neither 0 nor the cap."""
+    found = []
+    for full in range(left + 1):
+        part = rest - full * cap
+        if 0.0 <= part <= cap and (full < left or part == 0.0):
+            found.append(-full * cap * math.log(cap) - (part * math.log(part) if part else 0.0))
+    return min(found)
+
+
+def most_entropy(rest: float, cap: float, left: int) -> float:
+    """Return the largest entropy of a rest, by a linear programme under tangents of -x log x, which lie above it."""
+    tangents = [rest / left * scale for scale in (0.1, 0.5, 1.0, 2.0)]
+    rows, limits = [], []
+    for i, a in itertools.product(range(left), tangents):  # variables: x, then t <= -a log a - (1 + log a) (x - a)
+        row = np.zeros(2 * left)
+        row[left + i], row[i] = 1.0, 1.0 + math.log(a)
+        rows.append(row)
+        limits.append(a)
+    equal = np.concatenate([np.ones(left), np.zeros(left)])[None]
+    cost = np.concatenate([np.zeros(left), -np.ones(left)])
+    ranges = [(0.0, cap)] * left + [(None, None)] * left
+    solved = optimize.linprog(cost, np.array(rows), limits, equal, [rest], ranges, method="highs")
+    return float(-solved.fun)
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_no_tighter_bounds_exist(outside: bool) -> None:
+    p = np.array([0.4, 0.17, 0.13, 0.1, 0.08, 0.07, 0.03, 0.02])
+    y, k = (5 if outside else 1), 3
+    low, high = ends(shown(np.log(p)[None], np.array([y]), k))
+    known = [*p[:k], *([p[y]] if outside else [])]
+    rest, left = 1.0 - sum(known), len(p) - len(known)
+    entropy = -sum(a * math.log(a) for a in known)
+    surprisal = -math.log(p[y])
+    assert low[0] == pytest.approx(surprisal - entropy - most_entropy(rest, p[k - 1], left), abs=1e-9)
+    assert high[0] == pytest.approx(surprisal - entropy - least_entropy(rest, p[k - 1], left), abs=1e-9)
+
+
+def test_the_truth_lies_between_the_bounds(rng: np.random.Generator) -> None:
+    log_p, y = drawn(rng, 300, 2000)
+    truth = safecal.categorical(y, logits=log_p).score().excess
+    width = math.inf
+    for k in (1, 5, 20, 100, 1000):
+        low, high = ends(shown(log_p, y, k))
+        assert (low <= truth + 1e-9).all()
+        assert (truth <= high + 1e-9).all()
+        assert (high - low).mean() < width
+        width = float((high - low).mean())
+    low, high = ends(shown(log_p, y, 1999))
+    np.testing.assert_allclose(low, truth, atol=1e-9)
+    np.testing.assert_allclose(high, truth, atol=1e-9)
+
+
+@pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize("size", [32_000, 128_256])
+def test_the_truth_lies_between_the_bounds_of_ten_thousand_tokens(size: int, rng: np.random.Generator) -> None:
+    for sharpness in np.linspace(0.5, 5.0, 40):  # 250 outcomes of each prediction
+        log_p = normalised(sharpness * rng.normal(size=size))
+        y = np.concatenate(
+            [np.argsort(-log_p)[:50], rng.choice(size, 100, p=np.exp(log_p)), rng.integers(0, size, 100)]
+        )
+        truth = np.exp(log_p) @ log_p - log_p[y]
+        top = -np.sort(-log_p)[:1000]
+        for k in (1, 5, 20, 100, 1000):
+            shown_top = np.broadcast_to(top[:k], (len(y), k))
+            low, high = ends(safecal.bounded(log_p[y], shown_top, vocabulary=size, text="given"))
+            assert (low <= truth + 1e-9).all(), (sharpness, k)
+            assert (truth <= high + 1e-9).all(), (sharpness, k)
+
+
+def test_a_verdict_takes_the_safe_end_of_each_bound(rng: np.random.Generator) -> None:
+    log_p, y = drawn(rng, 3000, 500, 1.0)
+    few, many = shown(log_p, y, 3).evaluate(), shown(log_p, y, 250).evaluate()
+    assert few.verdict.decision == "UNDETERMINED"  # calibrated, and not to be told from that
+    assert many.verdict.decision == "SAFE"
+    sharp = shown(*drawn(rng, 3000, 500, 2.0), 20).evaluate()
+    assert sharp.verdict.decision == "UNSAFE"
+    assert sharp.ecd == pytest.approx(max(look.ecd.value for look in sharp.verdict.looks))
+    vague = shown(*drawn(rng, 3000, 500, 0.4), 3).evaluate()
+    assert vague.verdict.decision != "UNSAFE"
+
+
+def test_every_surface_shows_both_bounds_and_that_no_temperature_was_judged(
+    rng: np.random.Generator, tmp_path: Any
+) -> None:
+    found = shown(*drawn(rng, 500, 200, 2.0), 5).evaluate(by=np.repeat(["a", "b"], 250))
+    page = tmp_path / "report.html"
+    found.report(page)
+    for text in (repr(found), found._repr_html_(), page.read_text(encoding="utf-8")):
+        assert "at most" in text
+        assert "at least" in text
+        assert "draws" not in text.split("glossary")[0]
+        assert "spread is about" not in text
+        assert "temperature is not known, and was not judged" in " ".join(text.split())
+    assert safecal.Evaluation.from_dict(found.to_dict()) == found
+    assert math.isnan(found.temperature.value)
+    with pytest.raises(UnavailableError, match="most likely outcomes"):
+        shown(*drawn(rng, 5, 20), 5).log_partition(2.0)
+
+
+def test_shortcuts_would_call_an_over_confident_model_safe(rng: np.random.Generator) -> None:
+    log_p, y = drawn(rng, 600, 2000, 1.4)
+    truth = safecal.categorical(y, logits=log_p).ecd
+    top = -np.sort(-log_p, axis=1)[:, :5]
+    rest = np.log1p(-np.exp(top).sum(axis=1))
+    own = log_p[np.arange(len(y)), y]
+    other = np.column_stack([top, rest])
+    place = np.where(own[:, None] == other, np.arange(6), 5).min(axis=1)
+    assert truth > 0.5
+    assert safecal.categorical(place, logits=other).ecd < 0.5 * truth
+    low, high = ends(shown(log_p, y, 5))
+    assert low.mean() <= truth <= high.mean()
+
+
+def test_parts_are_those_of_all_rows(rng: np.random.Generator) -> None:
+    log_p, y = drawn(rng, 60, 50)
+    whole = shown(log_p, y, 4)
+    parts = [shown(log_p[k], y[k], 4) for k in np.split(np.arange(60), 3)]
+    joined = Bounded.concatenate(parts)
+    assert joined.evaluate() == whole.evaluate()
+    assert sum(part.tally() for part in parts).summary.ecd == pytest.approx(whole.ecd)
+    np.testing.assert_array_equal(whole.take(np.array([3, 1])).score().excess, whole.score().excess[[3, 1]])
+    assert repr(whole) == "bounded predictions: 60 rows of 50 tokens"
+    other = safecal.bounded([-1.0], [[-1.0]], vocabulary=51, text="given")
+    with pytest.raises(MergeError):
+        Bounded.concatenate([whole, other])
+
+
+def test_lists_of_any_length_are_read_as_they_are(rng: np.random.Generator) -> None:
+    top = [[math.log(0.5), math.log(0.2)], [math.log(0.9)], [0.0]]
+    found = safecal.bounded([math.log(0.5), math.log(0.01), -math.inf], top, vocabulary=100, text="given")
+    alone = safecal.bounded([math.log(0.01)], [[math.log(0.9)]], vocabulary=100, text="given")
+    assert found.score().excess[1] == alone.score().excess[0]
+    assert found.score().excess[2] == math.inf
+    assert found.evaluate().verdict.decision == "UNSAFE"
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "generated text": ({"text": "generated"}, "calibrated on its own samples"),
+    "nothing said of the text": ({"text": "mine"}, 'must be "given"'),
+    "probabilities": ({"y_logprob": [0.5]}, "must be log-probabilities"),
+    "probabilities in the list": ({"top_logprobs": [[0.5]]}, "Take their logarithm"),
+    "no outcome": ({"y_logprob": [math.nan]}, "own log-probability must be there"),
+    "words": ({"y_logprob": ["a"]}, "must be numbers"),
+    "words in the list": ({"top_logprobs": [["a"]]}, "lists of numbers"),
+    "a hole in the list": ({"top_logprobs": [[math.nan]]}, "missing values"),
+    "a matrix of outcomes": ({"y_logprob": [[-1.0]]}, "one number a row"),
+    "other rows": ({"top_logprobs": [[-1.0], [-1.0]]}, "as many rows"),
+    "no list": ({"top_logprobs": [[]]}, "at least one token"),
+    "not the largest": ({"y_logprob": [-0.5], "top_logprobs": [[-0.7, -3.0]]}, "must hold the largest"),
+    "more than 1": ({"y_logprob": [-0.1], "top_logprobs": [[-0.1, -0.1]]}, "sum to at most 1"),
+    "a vocabulary that is too small": ({"y_logprob": [-3.0], "top_logprobs": [[-3.0]], "vocabulary": 10}, "room for"),
+    "all outcomes": ({"vocabulary": 2, "top_logprobs": [[-0.7, -0.7]]}, "fewer than the vocabulary"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_list_of_log_probabilities_is_refused(name: str) -> None:
+    changed, message = WRONG[name]
+    given: dict[str, Any] = {"y_logprob": [-0.7], "top_logprobs": [[-0.7]], "vocabulary": 100, "text": "given"}
+    given |= changed
+    with pytest.raises(InputError, match=message):
+        safecal.bounded(given.pop("y_logprob"), given.pop("top_logprobs"), **given)
+    if name.startswith("generated"):
+        with pytest.raises(FormError, match="known"):
+            safecal.bounded([-0.7], [[-0.7]], vocabulary=100, text="generated")
+
+
+def test_an_outcome_that_is_listed_because_it_happened_narrows_nothing(rng: np.random.Generator) -> None:
+    log_p, y = drawn(rng, 200, 300)
+    own = log_p[np.arange(200), y]
+    top = -np.sort(-log_p, axis=1)[:, :5]
+    listed = [[*row, *([] if at in row else [at])] for row, at in zip(top.tolist(), own.tolist(), strict=True)]
+    truth = safecal.categorical(y, logits=log_p).score().excess
+    low, high = ends(safecal.bounded(own, listed, vocabulary=300, text="given"))
+    assert (low <= truth + 1e-9).all()
+    assert (truth <= high + 1e-9).all()
+
+
+@pytest.mark.parametrize("times", [1.0, 1.5, 2.0])
+def test_a_temperature_is_found_on_given_text_and_none_on_generated_text(
+    times: float, rng: np.random.Generator
+) -> None:
+    log_p, y = drawn(rng, 1500, 200, times)
+    found = safecal.categorical(y, logits=log_p).evaluate().temperature
+    assert found.low < times < found.high
+    own = (np.cumsum(np.exp(log_p), axis=1) > rng.random((1500, 1))).argmax(axis=1)  # what the model would write
+    assert abs(safecal.categorical(own, logits=log_p).ecd) < 0.1  # calibrated by construction
+    with pytest.raises(FormError, match="by construction"):
+        safecal.bounded(log_p[np.arange(1500), own], log_p[:, :5], vocabulary=200, text="generated")

@@ -1,0 +1,159 @@
+"""What forecasters expect beside ECD: coverage, transform, CRPS, interval score, sharpness, bias, spread."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from scipy import stats
+
+import safecal
+from safecal._kernels.forecasts import crps_of_draws, crps_of_normal, interval_score, rank_among
+from safecal._sums.forecasts import LEVELS, ForecastSums
+from safecal.errors import DocumentError, UnavailableError
+from safecal.plot import TransformDisplay
+from safecal.report import report_html
+
+mpl.use("agg")
+N = 4000
+
+
+@pytest.fixture
+def y(rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal(N)
+
+
+@pytest.mark.extra
+def test_scores_are_those_of_scoringrules(rng: np.random.Generator) -> None:
+    scoringrules = pytest.importorskip("scoringrules")
+    y, mean, std = rng.normal(size=50), rng.normal(size=50), rng.uniform(0.2, 3.0, 50)
+    found = crps_of_normal((y - mean) / std, std)
+    np.testing.assert_allclose(found, scoringrules.crps_normal(y, mean, std), rtol=1e-12, atol=1e-13)
+    draws = mean[:, None] + std[:, None] * rng.normal(size=(50, 21))
+    wanted = scoringrules.crps_ensemble(y, draws, estimator="nrg")
+    np.testing.assert_allclose(crps_of_draws(y, draws), wanted, rtol=1e-12, atol=1e-13)
+    wanted = scoringrules.interval_score(y, mean - std, mean + std, 0.1)
+    np.testing.assert_allclose(interval_score(y, mean - std, mean + std, 0.9), wanted, rtol=1e-12)
+    result = safecal.gaussian(y, mean, std=std).evaluate().forecast
+    assert result is not None
+    z = stats.norm.ppf(0.95)
+    score = scoringrules.interval_score(y, mean - z * std, mean + z * std, 0.1).mean()
+    assert result.coverage[2].score == pytest.approx(score, rel=1e-12)
+    assert result.crps == pytest.approx(found.mean(), rel=1e-12)
+
+
+def test_coverage_has_the_exact_interval_of_a_share(y: np.ndarray) -> None:
+    found = safecal.gaussian(y, np.zeros(N), std=0.7).evaluate().forecast
+    assert found is not None
+    for held in found.coverage:
+        inside = int((np.abs(y) <= 0.7 * stats.norm.ppf(0.5 + held.level / 2)).sum())
+        wanted = stats.binomtest(inside, N).proportion_ci(0.95, method="exact")
+        assert held.share.value == pytest.approx(inside / N, abs=1e-12)
+        assert (held.share.low, held.share.high) == pytest.approx((wanted.low, wanted.high), rel=1e-9)
+        assert held.width == pytest.approx(1.4 * stats.norm.ppf(0.5 + held.level / 2))
+    assert found.sharpness == pytest.approx(0.7)
+
+
+def test_the_factor_is_said_in_words(y: np.ndarray) -> None:
+    narrow, wide, right = (safecal.gaussian(y, np.zeros(N), std=std).evaluate() for std in (0.685, 1.46, y.std()))
+    assert narrow.forecast is not None
+    assert wide.forecast is not None
+    assert right.forecast is not None
+    assert "its standard deviations are 1.46 times too small (1.4" in str(narrow)
+    assert "its standard deviations are 1.46 times too large (1.4" in str(wide)
+    assert right.forecast.said == "its standard deviations are about right"
+    assert narrow.forecast.spread.low < 1.0 / 0.685 < narrow.forecast.spread.high
+
+
+def test_bias_is_in_units_of_the_stated_spread(y: np.ndarray) -> None:
+    found = safecal.gaussian(y + 0.2, np.zeros(N), std=1.0).evaluate().forecast
+    assert found is not None
+    assert found.bias.low < 0.2 < found.bias.high
+    assert found.bias.low > 0.1
+
+
+def test_the_transform_of_right_forecasts_is_even_and_its_band_holds(rng: np.random.Generator) -> None:
+    y = rng.standard_normal(N)
+    for right in (safecal.gaussian(y, np.zeros(N), std=1.0), safecal.ensemble(y, rng.standard_normal((N, 19)))):
+        found = right.evaluate().forecast
+        assert found is not None
+        assert stats.chisquare(found.ranks * N).pvalue > 1e-3
+        low, high = found.band
+        assert ((found.ranks >= low) & (found.ranks <= high)).mean() > 0.85
+    many = safecal.gaussian(np.tile(y, 26), np.zeros(26 * N), std=1.0).evaluate().forecast
+    assert many is not None
+    assert many.band[0] < 1 / 40 < many.band[1]
+
+
+def test_an_outcome_among_equal_draws_has_a_rank_by_chance() -> None:
+    y, draws = np.zeros(3), np.zeros((3, 4))
+    np.testing.assert_allclose(rank_among(y, draws, np.array([0.0, 0.5, 0.999])), [0.0, 0.5, 0.999])
+    np.testing.assert_allclose(rank_among(y, draws + [[-1], [1], [1]], np.zeros(3)), [0.8, 0.0, 0.0])
+
+
+def test_every_surface_shows_it(y: np.ndarray, rng: np.random.Generator) -> None:
+    for result in (
+        safecal.gaussian(y, np.zeros(N), std=0.7).evaluate(),
+        safecal.ensemble(y, 0.7 * rng.standard_normal((N, 30))).evaluate(),
+    ):
+        document = result.to_dict()
+        again = safecal.Evaluation.from_dict(document)
+        assert again == result
+        assert again.forecast is not None
+        assert again.forecast.said == document["forecast"]["said"]
+        for shown in (str(result), result._repr_html_(), report_html(result)):
+            assert "CRPS" in shown
+            assert "times too small" in shown
+        assert "Where outcomes fall in their forecasts" in report_html(result)
+        display = TransformDisplay.from_evaluation(result)
+        assert display.share[0] > display.band[1]
+        assert result.plot("transform", name="a").axes
+
+
+def test_sums_merge_and_weights_count(y: np.ndarray, rng: np.random.Generator) -> None:
+    whole = safecal.gaussian(y, np.zeros(N), std=1.0).tally().forecast
+    parts = [safecal.gaussian(part, np.zeros(len(part)), std=1.0).tally() for part in np.split(y, 4)]
+    merged = sum(parts[1:], parts[0]).forecast
+    assert whole is not None
+    assert merged is not None
+    np.testing.assert_allclose(merged.sums, whole.sums, rtol=1e-12)
+    twice = safecal.gaussian(y, np.zeros(N), std=1.0).evaluate(sample_weight=np.full(N, 2.0)).forecast
+    once = safecal.gaussian(y, np.zeros(N), std=1.0).evaluate().forecast
+    assert once is not None
+    assert twice is not None
+    assert twice.coverage[0].share.low == pytest.approx(once.coverage[0].share.low)
+    clustered = safecal.gaussian(y, np.zeros(N), std=1.0).evaluate(cluster=np.arange(N) // 4).forecast
+    assert clustered is not None
+    assert clustered.coverage[0].share.method == "none: rows depend on each other"
+    assert "no interval" in str(safecal.gaussian(y, np.zeros(N), std=1.0).evaluate(cluster=np.arange(N) // 4))
+
+
+def test_vectors_and_classes_have_none(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((50, 2))
+    assert safecal.gaussian(x, 0 * x, std=1.0).evaluate().forecast is None
+    assert safecal.ensemble(x, rng.standard_normal((50, 20, 2))).evaluate().forecast is None
+    classes = safecal.evaluate([0, 1, 1], [0.2, 0.6, 0.7])
+    assert classes.forecast is None
+    with pytest.raises(UnavailableError, match="no forecasts of a number"):
+        classes.plot("transform")
+
+
+def test_one_row_and_outcomes_beyond_every_float_are_no_accident() -> None:
+    one = safecal.gaussian([0.5], [0.0], std=1.0).evaluate().forecast
+    assert one is not None
+    assert one.spread.high == np.inf
+    far = safecal.gaussian([0.5, 1e300], [0.0, 0.0], std=[1.0, 1e-300]).evaluate().forecast
+    assert far is not None
+    assert far.sharpness == pytest.approx(1.0)
+    assert safecal.gaussian([1e300], [0.0], std=1e-300).evaluate().forecast is None
+
+
+def test_sums_that_no_rows_have_are_refused() -> None:
+    sums = safecal.gaussian([0.5, 0.1], [0.0, 0.0], std=1.0).tally().forecast
+    assert sums is not None
+    assert ForecastSums.from_dict(sums.to_dict()) == sums
+    assert sums != 3
+    assert "crps" in repr(sums)
+    document = sums.to_dict()
+    document["ranks"][0] += 5
+    with pytest.raises(DocumentError, match="weight of its rows"):
+        ForecastSums.from_dict(document)
+    assert len(LEVELS) == 4
