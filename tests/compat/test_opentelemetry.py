@@ -125,6 +125,6 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         observe(3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="`max_groups`"):
         observe(Monitor(), max_groups=-1)
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", None)
     with pytest.raises(MissingExtraError, match=r"safecal\[opentelemetry\]"):
         observe(Monitor())

@@ -157,3 +157,13 @@ def test_sums_that_no_rows_have_are_refused() -> None:
     with pytest.raises(DocumentError, match="weight of its rows"):
         ForecastSums.from_dict(document)
     assert len(LEVELS) == 4
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [(0.0, "far too large"), (1e200, "times too small"), (1.0, "about right"), (0.5, "too large")]
+)
+def test_the_factor_is_said_also_where_it_has_no_end(error: float, words: str) -> None:
+    signs = np.tile([error, -error], 20)
+    found = safecal.gaussian(signs, np.zeros(40), std=1.0).evaluate(rule="average").forecast
+    assert found is not None
+    assert words in found.said

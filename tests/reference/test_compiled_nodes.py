@@ -215,10 +215,12 @@ def test_two_outcomes_are_two_classes(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 8, 13, 400])
-def test_a_logistic_regression_has_the_sums_that_numpy_gives(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_logistic_regression_has_the_sums_that_numpy_gives(
+    n: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
     needs_kernel()
-    z = np.concatenate([RNG.normal(0.0, 5.0, n), [0.0, 1e4, -1e4, 30.0][: n // 3]])
-    happened, mass = RNG.random(len(z)) < 0.5, RNG.gamma(2.0, 3.0, len(z))
+    z = np.concatenate([rng.normal(0.0, 5.0, n), [0.0, 1e4, -1e4, 30.0][: n // 3]])
+    happened, mass = rng.random(len(z)) < 0.5, rng.gamma(2.0, 3.0, len(z))
     rows = z, np.where(happened, -1.0, 1.0), mass
     places = [(0.0, 1.0), (0.7, 1.3), (-2.0, 0.0), (3.0, -40.0), (90.0, 99.0), (1e-9, 1e-9), (0.0, 1e300)]
     found = [compiled.logistic_sums(*place, *rows) for place in places]

@@ -21,6 +21,7 @@ ODD = ("inf", "-inf", "nan", "-1", "1e400", "", " ", "x", "1e308", "9" * 40, "9"
 MAY_BE_ZERO = {"--patience", "--prometheus", "--max-rows", "--seed", "--tolerance"}
 GIVEN = {"evaluate": ["f.csv"], "compare": ["f.csv", "f.csv"], "plan": ["f.csv"], "recalibrate": ["f.csv"],
          "watch": ["in", "--once"], "paper table2": ["roberta"],
+         "lm": ["in", "f.csv", "--text", "given"],
          "poses": ["f.csv", "f.csv", "--side", "right", "--first", "rotation"]}  # fmt: skip
 
 

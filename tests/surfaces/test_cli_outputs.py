@@ -30,6 +30,7 @@ NAMED = {
     "plan": {"file"},
     "recalibrate": {"file", "--save", "--apply", "--out", "--plot"},
     "watch": {"what", "--store", "--report"},
+    "lm": {"model", "file", "--report", "--cache"},  # the last: a folder where only its own files change
     "poses": {"files", "--truth", "--cov", "--report", "--save"},
     "demo": {"--report"},
     "paper study": {"--out"},

@@ -366,7 +366,9 @@ def add_lm_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", metavar="NAME", help="of torch; by default a GPU where there is one")
     parser.add_argument("--revision", metavar="NAME", help="branch, tag or commit on the hub")
-    parser.add_argument("--cache", metavar="FOLDER", help="keep scores there, to go on after an interruption")
+    parser.add_argument(
+        "--cache", type=place, metavar="FOLDER", help="keep scores there, to go on after an interruption"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
     parser.add_argument(
         "--report", type=output, metavar="FILE", help="write a report, with the worst places in the text"

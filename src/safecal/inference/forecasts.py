@@ -105,10 +105,16 @@ class Forecast:
     def said(self) -> str:
         """How many times standard deviations are too small or too large, in words."""
         factor = self.spread.value
-        if 0.995 < factor < 1.005 or not 0.0 < factor < math.inf:
-            return "its standard deviations are about right"
+        if math.isnan(factor):
+            return "how wide its standard deviations should be cannot be told"
         side = "small" if factor > 1.0 else "large"
-        low, high = (self.spread.low, self.spread.high) if factor > 1.0 else (1 / self.spread.high, 1 / self.spread.low)
+        if not 0.0 < factor < math.inf:
+            return f"its standard deviations are far too {side}"
+        if 0.995 < factor < 1.005:
+            return "its standard deviations are about right"
+        low, high = self.spread.low, self.spread.high
+        if factor < 1.0:
+            low, high = 1.0 / high, 1.0 / low if low else math.inf
         ends = f" ({low:.3g} to {high:.3g})" if math.isfinite(high) else ""
         return f"its standard deviations are {max(factor, 1.0 / factor):.3g} times too {side}{ends}"
 
