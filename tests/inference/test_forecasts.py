@@ -160,7 +160,14 @@ def test_sums_that_no_rows_have_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "words"), [(0.0, "far too large"), (1e200, "times too small"), (1.0, "about right"), (0.5, "too large")]
+    ("error", "words"),
+    [
+        (0.0, "far too large"),
+        (1e200, "far too small"),
+        (3.0, "times too small"),
+        (1.0, "about right"),
+        (0.5, "too large"),
+    ],
 )
 def test_the_factor_is_said_also_where_it_has_no_end(error: float, words: str) -> None:
     signs = np.tile([error, -error], 20)
