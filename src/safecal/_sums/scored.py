@@ -238,3 +238,19 @@ def known_surprisal(scored: Scored) -> FloatArray:
     """Return the surprisals; only normalised predictions, which have them, have a log-partition."""
     assert scored.surprisal is not None
     return scored.surprisal
+
+
+def key_order(keys: Sequence[Any]) -> IndexArray | None:
+    """Return the places of keys in their order, missing ones last; None where keys of mixed types have no order."""
+    try:
+        places = sorted(range(len(keys)), key=keys.__getitem__)
+    except TypeError:  # some are missing, or they are of mixed types
+        try:
+            places = sorted(range(len(keys)), key=lambda k: _rank(keys[k]))
+        except TypeError:
+            return None
+    return np.array(places, dtype=np.intp)
+
+
+def _rank(key: Any) -> Any:
+    return tuple(map(_rank, key)) if isinstance(key, tuple) else (key is None, 0 if key is None else key)

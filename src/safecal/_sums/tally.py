@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, final
-
-import numpy as np
 
 from .. import documents
 from .._checks.columns import weights
@@ -24,7 +22,7 @@ from .histogram import Histogram, of_points, share_of_worst
 from .looks import Look
 from .nodes import NodeTable, Spectrum
 from .ordered import Order, Ordered, order_of_cells
-from .scored import added_up, union
+from .scored import added_up, key_order, union
 from .splits import Plan, by_bin, by_group
 from .summary import Summary
 from .sweep import sweep_all
@@ -274,16 +272,9 @@ class Tally:
         """Put the groups in the order of their keys, where they have one."""
         if self.groups is None:
             return self
-        keys = self.groups.keys
-        try:
-            ranks: Sequence[Any] = keys
-            places = sorted(range(len(keys)), key=ranks.__getitem__)
-        except TypeError:  # some are missing, or they are of mixed types
-            try:
-                places = sorted(range(len(keys)), key=lambda k: _rank(keys[k]))
-            except TypeError:  # keys of mixed types have no order: keep that of first appearance
-                return self
-        order = np.array(places, dtype=np.intp)
+        order = key_order(self.groups.keys)
+        if order is None:
+            return self
         nodes = None if self.group_nodes is None else self.group_nodes.take(order)
         return replace(self, groups=self.groups.take(order), group_nodes=nodes)
 
@@ -344,10 +335,8 @@ class Tally:
         content: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
         for name in PARTS:
-            part = getattr(self, name)
-            content[name] = None if part is None else part.to_dict()
-        content["group_nodes"] = None if self.group_nodes is None else self.group_nodes.to_dict()
-        content["class_sums"] = None if self.class_sums is None else self.class_sums.to_dict()
+            content[name] = _document(getattr(self, name))
+        content |= {"group_nodes": _document(self.group_nodes), "class_sums": _document(self.class_sums)}
         content["class_names"] = list(self.class_names)
         content |= {} if self.room is None else {"room": self.room}
         content |= {"notes": list(self.notes)} if self.notes else {}
@@ -369,9 +358,8 @@ class Tally:
         return tally
 
 
-def _rank(key: Any) -> Any:
-    """Put missing keys last."""
-    return tuple(map(_rank, key)) if isinstance(key, tuple) else (key is None, 0 if key is None else key)
+def _document(part: Any) -> Any:
+    return None if part is None else part.to_dict()
 
 
 def _both(a: Any, b: Any, name: str) -> Any:
@@ -401,8 +389,6 @@ def _grouped(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:
 
 def _limited(part: Any, name: str) -> Any:
     if part is not None and len(part) > MAX_KEYS:
-        raise fail(
-            ShapeError, name, f"must have at most {MAX_KEYS} different values", got=f"{len(part)}",
-            hint="sums are kept for each of them; is it the right column?",
-        )  # fmt: skip
+        hint = "sums are kept for each of them; is it the right column?"
+        raise fail(ShapeError, name, f"must have at most {MAX_KEYS} different values", got=f"{len(part)}", hint=hint)
     return part

@@ -17,7 +17,8 @@ from .. import documents
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..files import parsed_json
-from ..inputs.columns import Columns, in_options
+from ..inputs.columns import Columns
+from ..inputs.surfaces import in_options
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate
 from ..judge.verdict import SAFE, UNSAFE

@@ -4,7 +4,7 @@ import argparse
 import json
 
 from ..compat.huggingface import run_language_model
-from ..inputs.columns import in_options
+from ..inputs.surfaces import in_options
 from ..visible import visible
 from .commands import GATE, UNDETERMINED
 from .options import limit_options

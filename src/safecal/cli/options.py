@@ -345,20 +345,11 @@ def add_lm_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``safecal lm``."""
     parser.add_argument("model", help="a folder that save_pretrained wrote, or a name on the Hugging Face hub")
     parser.add_argument("file", type=place, help="JSON Lines with one text a line, or a text file")
-    parser.add_argument(
-        "--text",
-        choices=("given", "generated"),
-        required=True,
-        help="whose text it is: written by people, or a model's",
-    )
+    whose = "whose text it is: written by people, or a model's"
+    parser.add_argument("--text", choices=("given", "generated"), required=True, help=whose)
     parser.add_argument("--field", default="text", metavar="NAME", help="the field that holds the text (default text)")
-    parser.add_argument(
-        "--by",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="position, kind (of token), or a field: judge each group",
-    )
+    groups = "position, kind (of token), or a field: judge each group"
+    parser.add_argument("--by", action="append", default=[], metavar="NAME", help=groups)
     parser.add_argument("--window", type=whole(2, 10**7), metavar="N", help="tokens that the model sees at once")
     parser.add_argument("--stride", type=whole(1, 10**7), metavar="N", help="how far the window moves (default half)")
     parser.add_argument(
@@ -366,13 +357,9 @@ def add_lm_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", metavar="NAME", help="of torch; by default a GPU where there is one")
     parser.add_argument("--revision", metavar="NAME", help="branch, tag or commit on the hub")
-    parser.add_argument(
-        "--cache", type=place, metavar="FOLDER", help="keep scores there, to go on after an interruption"
-    )
+    parser.add_argument("--cache", type=place, metavar="FOLDER", help="keep scores there, to go on after a stop")
     parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
-    parser.add_argument(
-        "--report", type=output, metavar="FILE", help="write a report, with the worst places in the text"
-    )
+    parser.add_argument("--report", type=output, metavar="FILE", help="write a report, with the worst places")
     parser.add_argument("--title", metavar="TEXT", help="heading of the report")
     parser.add_argument("--gate", action="store_true", help="set the exit status: 0 SAFE, 3 UNSAFE, 4 UNDETERMINED")
 

@@ -14,7 +14,7 @@ from .._types import FloatArray, IndexArray
 from ..errors import FileError, OptionError
 from ..families.poses import Convention, pose_errors, suspicions
 from ..files import write_atomically
-from ..inputs.columns import in_options
+from ..inputs.surfaces import in_options
 from ..inputs.trajectories import Trajectory, matched_times, of_group, read_covariances, read_trajectory
 from ..judge.display import evaluation_text, number
 from ..maps.poses import PoseStudy

@@ -17,7 +17,8 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
-from ..inputs.columns import FRAME, Columns, Stated, about_columns, check_by_label, matching, near_names
+from ..inputs.columns import Columns, Stated, check_by_label, matching, near_names
+from ..inputs.surfaces import FRAME, about_columns
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits

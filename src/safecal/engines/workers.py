@@ -18,7 +18,8 @@ from .._types import BinOn
 from .._versions import version
 from ..errors import DtypeError, EmptyError, EngineError, InputError, SafecalError, ShapeError
 from ..inputs.columns import Columns
-from ..inputs.reader import Reader, alike, refuse_labels, worded
+from ..inputs.reader import Reader, refuse_labels
+from ..inputs.surfaces import alike, worded
 from ..inputs.values import library
 from .batches import Grid, count_on_grid, in_pairs, tally_batches
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from os.path import commonprefix
 from typing import Any, final
 
 import numpy as np
@@ -21,9 +22,10 @@ from ..families.forecasts import intervals, quantiles
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .columns import Columns
+from .surfaces import alike, worded
 from .values import Column, keys, known, labels, not_numbers, numbers, truths
 
-__all__ = ["Batch", "Reader", "Rows", "alike", "join_batches", "prediction_values", "refuse_labels", "worded"]
+__all__ = ["Batch", "Reader", "Rows", "join_batches", "prediction_values", "refuse_labels"]
 
 
 @final
@@ -306,7 +308,7 @@ class Reader:
     def _classes(self, y: AnyArray) -> list[Any] | None:
         """Name the classes after their columns, less what all of them begin with; None where that names not all."""
         names = list(self.columns.values)
-        common = _common_start(names)
+        common = commonprefix(names)  # noqa: RUF071 (character by character is what is meant)
         ends = [name[len(common) :] for name in names]
         seen = set(np.unique(y).tolist())
         if y.dtype.kind in "iuf":  # columns that end in the number of their class, in whatever order
@@ -381,12 +383,6 @@ def _alike_typed(names: tuple[Any, ...], y: AnyArray) -> list[Any]:
     return list(names)
 
 
-def _common_start(names: list[str]) -> str:
-    first, last = min(names), max(names)
-    size = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return first[:size]
-
-
 def refuse_labels(columns: Columns, positive: bool, others: Collection[Any]) -> None:
     """Refuse a third label, and a positive one that was met in no row of all."""
     if columns.pos_label is None:
@@ -399,15 +395,3 @@ def refuse_labels(columns: Columns, positive: bool, others: Collection[Any]) -> 
             LabelError, "y_true", phrase("one other label", label=show(columns.pos_label)),
             got=f"{len(others)} others: {shown}", hint=phrase("a column a class"),
         )  # fmt: skip
-
-
-def alike(a: Complaint, b: Complaint) -> bool:
-    """Tell whether two complaints are about the same rule."""
-    return (a.argument, a.rule) == (b.argument, b.rule)
-
-
-def worded(error: InputError, complaint: Complaint) -> InputError:
-    """Return the error with another complaint."""
-    found = type(error)(str(complaint))
-    found.complaint = complaint
-    return found

@@ -37,18 +37,9 @@ from .tables import (
 )
 
 __all__ = [
-    "GLOSSARY",
-    "LARGEST",
-    "Context",
-    "embedded",
-    "glossary",
-    "header_of",
-    "page",
-    "parameters",
-    "pictures_section",
-    "snippet",
-    "versions",
-]
+    "GLOSSARY", "LARGEST", "Context", "embedded", "glossary", "header_of", "page", "parameters", "pictures_section",
+    "snippet", "versions",
+]  # fmt: skip
 
 LARGEST = 200_000  # bytes; beyond it, the document of the evaluation is left out
 _MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least

@@ -114,10 +114,8 @@ class Slice:
         return "above" if self.beyond.low > 0.0 else "below" if self.beyond.high < 0.0 else "alike"
 
     def __str__(self) -> str:
-        return (
-            f"{self.condition}: {self.n} rows ({100.0 * self.share:.2g} %), ECD {self.ecd.value:.3g} nat, "
-            f"{self.ecd.low:.3g} to {self.ecd.high:.3g}"
-        )
+        rows = f"{self.n} rows ({100.0 * self.share:.2g} %)"
+        return f"{self.condition}: {rows}, ECD {self.ecd.value:.3g} nat, {self.ecd.low:.3g} to {self.ecd.high:.3g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -149,11 +147,8 @@ _SLICE: dict[str, Any] = {
     **dict.fromkeys(("share", "predicted", "observed"), _share),
     **dict.fromkeys(("firm", "elsewhere"), documents.numbers),
     "dimensions": documents.between(1.0, infinite=True),
-    "ecd": Interval.from_dict,
-    "temperature": Interval.from_dict,
-    "beyond": Interval.from_dict,
-    "condition": documents.text,
-    "sql": documents.text,
+    **dict.fromkeys(("ecd", "temperature", "beyond"), Interval.from_dict),
+    **dict.fromkeys(("condition", "sql"), documents.text),
 }
 
 
@@ -362,12 +357,9 @@ _SLICES: dict[str, Any] = {
     "found": documents.list_of(documents.count()),
     "candidates": lambda value: tuple(documents.list_of(Slice.from_dict)(value)),
     "direction": documents.choice("over", "under"),
-    "n": documents.count(1),
-    "searched": documents.count(1),
+    **dict.fromkeys(("n", "searched", "depth"), documents.count(1)),
     "ecd": documents.numbers,
-    "level": documents.LEVEL,
-    "min_share": documents.LEVEL,
-    "depth": documents.count(1),
+    **dict.fromkeys(("level", "min_share"), documents.LEVEL),
     "features": lambda value: tuple(documents.list_of(documents.text)(value)),
     "left_out": lambda value: tuple((x["feature"], x["why"]) for x in documents.list_of(_left)(value)),
     "reach": documents.optional(Reach.from_dict),
