@@ -57,8 +57,9 @@ def test_the_factor_is_said_in_words(y: np.ndarray) -> None:
     assert narrow.forecast is not None
     assert wide.forecast is not None
     assert right.forecast is not None
-    assert "its standard deviations are 1.46 times too small (1.4" in str(narrow)
-    assert "its standard deviations are 1.46 times too large (1.4" in str(wide)
+    assert "standard deviations 1.46 times too small (1.4" in str(narrow)
+    assert "standard deviations 1.46 times too large (1.4" in str(wide)
+    assert max(map(len, str(narrow).splitlines())) <= 80
     assert right.forecast.said == "its standard deviations are about right"
     assert narrow.forecast.spread.low < 1.0 / 0.685 < narrow.forecast.spread.high
 

@@ -288,18 +288,20 @@ def forecast_rows(found: Forecast | None) -> list[Metric]:
         return []
     held = {round(100 * c.level): c for c in found.coverage}
     ninety = held.pop(90)
-    share, others = ninety.share, ", ".join(f"{c.share.value:.3f} of {level} %" for level, c in held.items())
+    share, fifty = ninety.share, held.pop(50).share
+    others = ", ".join(f"{c.share.value:.3f} at {level} %" for level, c in held.items())
     ends = f"{share.low:.3f} to {share.high:.3f}" if share.low > 0.0 or share.high < 1.0 else "no interval"
     bias = f", {found.bias.low:+.3f} to {found.bias.high:+.3f}" if math.isfinite(found.bias.low) else ""
     return [
-        ("spread", number(found.spread.value), found.said),
-        ("coverage", number(share.value), f"of intervals of 90 %, {ends}; {others}"),
-        ("bias", number(found.bias.value, signed=True), f"outcome less forecast, in its standard deviations{bias}"),
         (
-            "sharpness",
-            _size(found.sharpness),
-            f"mean standard deviation; intervals of 90 % are {ninety.width:.3g} wide",
+            "spread",
+            number(found.spread.value),
+            found.said.replace("its standard deviations are", "standard deviations"),
         ),
+        ("coverage", number(share.value), f"of intervals of 90 %, {ends}"),
+        ("at 50 %", number(fifty.value), others),
+        ("bias", number(found.bias.value, signed=True), f"outcome less forecast, over its spread{bias}"),
+        ("sharpness", _size(found.sharpness), f"mean standard deviation; intervals of 90 %: {ninety.width:.3g}"),
         ("CRPS", _size(found.crps), f"smaller is better; interval score of 90 %: {ninety.score:.4g}"),
     ]
 
