@@ -38,7 +38,8 @@ def test_intervals_are_two_outcomes_of_their_level(y: np.ndarray) -> None:
 def test_intervals_that_hold_are_safe_and_what_is_not_seen_is_said(y: np.ndarray) -> None:
     verdict = safecal.intervals(y, -1.645, 1.645, level=0.9).evaluate().verdict
     assert verdict.decision == "SAFE"
-    assert verdict.reason.endswith("How far outside of them outcomes lie is not seen.")
+    assert "How far outside of them outcomes lie is not seen." in verdict.reason
+    assert verdict.reason.endswith("pass `by=` to judge them apart.")
 
 
 def test_intervals_of_one_half_are_blind_and_never_safe(y: np.ndarray) -> None:

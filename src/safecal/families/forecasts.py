@@ -31,6 +31,7 @@ __all__ = ["intervals", "quantiles"]
 
 _TWICE = 2.0  # how much likelier a class is made than the one outside of it
 _LITTLE = 1e-9
+_TOGETHER = "Narrow and wide ones are judged together: pass `by=` to judge them apart."
 _SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
 
 
@@ -143,7 +144,7 @@ def _held(levels: AnyArray) -> Look:
     """Say what intervals show; those of 50 % show nothing."""
     seen = "by how often its intervals hold"
     if not (levels == 0.5).any():
-        return Look("intervals", seen, why="How far outside of them outcomes lie is not seen.")
+        return Look("intervals", seen, why=f"How far outside of them outcomes lie is not seen. {_TOGETHER}")
     why = "Intervals of 50 % are blind: outside is as likely as inside, so neither is a surprise. State other levels."
     return Look("intervals", seen, acquits=False, why=why)
 
@@ -155,7 +156,8 @@ def intervals(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, level: A
 
     An outcome lies inside or outside, ends included: two outcomes of probability ``level`` and ``1 - level``. Intervals
     that hold too seldom are over-confident. Those of 50 % are blind: inside and outside are equally likely, so that
-    neither is a surprise, and the verdict is never SAFE. How far outside an outcome lies is not seen.
+    neither is a surprise, and the verdict is never SAFE. How far outside an outcome lies is not seen, and narrow and
+    wide intervals are judged together unless ``by`` tells them apart.
 
     Parameters
     ----------
@@ -307,10 +309,8 @@ def _nested(levels: FloatArray) -> bool:
 
 
 def _between(levels: FloatArray, used: FloatArray) -> Look:
-    why, seen = (
-        "How far beyond its outermost quantiles outcomes lie is not seen.",
-        "by the classes between its quantiles",
-    )
+    why = f"How far beyond its outermost quantiles outcomes lie is not seen. {_TOGETHER}"
+    seen = "by the classes between its quantiles"
     if len(used) < len(levels):
         named = ", ".join(f"{100 * level:.6g}" for level in used)
         seen += f" at {named} %"

@@ -68,7 +68,7 @@ _ARGUMENTS = {"pos_label": "--pos-label", "labels": "--label", "clip": "--clip"}
 
 def in_options(text: str) -> str:
     """Name options instead of arguments, in what a result says."""
-    return text.replace("`logits=`", "`--logits`").replace("`clip=", "`--clip ")
+    return text.replace("`logits=`", "`--logits`").replace("`clip=", "`--clip ").replace("`by=`", "`--by`")
 
 
 def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str]) -> InputError:
