@@ -1,8 +1,11 @@
 """Check a wheel that is installed in this environment, and the source archive it was built from.
 
-Usage: python -I check_wheel.py WHEEL SDIST
+Usage: python -I check_wheel.py [--kernel] WHEEL [SDIST]
+
+The wheel must hold the compiled kernel where there is a compiler, and with --kernel everywhere.
 """
 
+import argparse
 import importlib
 import importlib.metadata
 import re
@@ -16,20 +19,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = {"numpy", "scipy"}
+LARGEST = 1_500_000  # bytes
+KERNELS = {"safecal/_kernels/_compiled.abi3.so", "safecal/_kernels/_compiled.pyd"}
 
 
-def faults(wheel: Path, sdist: Path) -> list[str]:
+def faults(wheel: Path, sdist: Path | None, kernel: bool) -> list[str]:
     """Return what is wrong, one line each."""
     with zipfile.ZipFile(wheel) as archive:
-        inside = set(archive.namelist())
+        inside = {name for name in archive.namelist() if not name.endswith("/")}  # a repaired wheel lists its folders
         metadata = Parser().parsestr(archive.read(_only(inside, ".dist-info/METADATA")).decode())
-    with tarfile.open(sdist) as archive:
-        packed = {name.partition("/")[2] for name in archive.getnames()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [
-        *_contents(inside, packed),
+        *_size(wheel),
+        *_contents(inside, kernel),
+        *([] if sdist is None else _archived(sdist)),
         *_metadata(metadata.get_all("Requires-Dist") or [], metadata["License-Expression"], project),
-        *_installed(project["version"]),
+        *_installed(project["version"], kernel),
     ]
 
 
@@ -38,20 +43,33 @@ def _only(names: set[str], ending: str) -> str:
     return name
 
 
-def _contents(inside: set[str], packed: set[str]) -> list[str]:
+def _size(wheel: Path) -> list[str]:
+    size = wheel.stat().st_size
+    return [] if size <= LARGEST else [f"the wheel has {size} bytes, more than {LARGEST}"]
+
+
+def _shipped() -> set[str]:
     source = ROOT / "src"
-    shipped = {
+    return {
         path.relative_to(source).as_posix()
         for path in source.joinpath("safecal").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in {".so", ".pyd"}
     }
+
+
+def _archived(sdist: Path) -> list[str]:
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    return [f"the source archive lacks src/{name}" for name in sorted(_shipped()) if f"src/{name}" not in packed]
+
+
+def _contents(inside: set[str], kernel: bool) -> list[str]:
+    shipped = _shipped()
     code = {name for name in shipped if name.endswith(".c")}  # what is compiled is not shipped as it is
     found = [f"the wheel lacks {name}" for name in sorted(shipped - code - inside)]
-    found += [f"the source archive lacks src/{name}" for name in sorted(shipped) if f"src/{name}" not in packed]
-    kernel = "safecal/_kernels/_compiled.abi3.so"
-    if kernel not in inside and shutil.which("cc"):
-        found.append("the wheel holds no compiled kernel, although there is a compiler")
-    strangers = {name for name in inside - shipped - {kernel} if ".dist-info/" not in name}
+    if kernel and not KERNELS & inside:
+        found.append("the wheel holds no compiled kernel")
+    strangers = {name for name in inside - shipped - KERNELS if ".dist-info/" not in name}
     found += [f"the wheel holds {name}" for name in sorted(strangers)]
     if "safecal/py.typed" not in inside:
         found.append("the wheel is not typed: safecal/py.typed is missing")
@@ -70,22 +88,20 @@ def _metadata(requirements: list[str], licence: str | None, project: dict[str, o
     return found
 
 
-def _installed(version: str) -> list[str]:
+def _installed(version: str, kernel: bool) -> list[str]:
     safecal = importlib.import_module("safecal")
     location = Path(safecal.__file__).resolve()
     if not location.is_relative_to(Path(sys.prefix).resolve()):
         return [f"safecal was imported from {location}, not from the wheel"]
-    citation = re.search(r"^version: *(\S+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     versions = {
         "the installed package": importlib.metadata.version("safecal"),
         "safecal.__version__": safecal.__version__,
-        "CITATION.cff": citation[1] if citation else None,
     }
     found = [f"{place} has version {value}, not {version}" for place, value in versions.items() if value != version]
     for name in safecal.__all__:
         getattr(safecal, name)
     compiled = importlib.import_module("safecal._kernels.compiled")
-    if shutil.which("cc") and not compiled.available():
+    if kernel and not compiled.available():
         found.append("the compiled kernel cannot be loaded")
     if (value := safecal.ecd([1, 0], [0.9, 0.9])) <= 0:
         found.append(f"safecal.ecd gave {value} for an over-confident model")
@@ -93,10 +109,14 @@ def _installed(version: str) -> list[str]:
 
 
 def main() -> int:
-    """Check the two archives; return the exit status."""
-    wheel, sdist = map(Path, sys.argv[1:])
-    found = faults(wheel, sdist)
-    print(*(found or [f"{wheel.name}: good"]), sep="\n")
+    """Check the archives; return the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kernel", action="store_true")
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("sdist", type=Path, nargs="?")
+    given = parser.parse_args()
+    found = faults(given.wheel, given.sdist, given.kernel or shutil.which("cc") is not None)
+    print(*(found or [f"{given.wheel.name}: good"]), sep="\n")
     return 1 if found else 0
 
 
