@@ -172,7 +172,10 @@ def test_bad_texts_are_refused(llama: Path, tmp_path: Path) -> None:
         run_language_model(llama, bad, text="given")
     plain = tmp_path / "plain.txt"
     plain.write_text("the cat sat")
-    assert len(run_language_model(llama, plain, text="given").tokens) == 2
+    one = run_language_model(llama, plain, text="given")
+    assert len(one.tokens) == 2
+    with pytest.raises(errors.EmptyError, match="two or more"):
+        one.evaluate()
 
 
 def test_the_command_says_the_verdict_and_writes_a_report(

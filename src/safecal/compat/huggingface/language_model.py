@@ -144,6 +144,9 @@ class LanguageModelRun:
         Evaluation
             Print it for the verdict and the table.
         """
+        if len(np.unique(self.document)) < 2:
+            hint = "give many texts, one a line of a JSON Lines file; the tokens of one text depend on each other."
+            raise fail(EmptyError, "texts", "must be two or more for a verdict", got="1", hint=hint)
         rows = ScoredRows(self.columns, self.classes)
         names = [by] if isinstance(by, str) else list(by or ())
         groups: Any = {name: self.group(name) for name in names} or None
