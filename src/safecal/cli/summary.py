@@ -78,7 +78,7 @@ def summary_markdown(
     rows = f"{found.n} row{'' if found.n == 1 else 's'} of {shortened(source, _NAME)}"
     parts = [
         f"## {head}" + (f": {escaped(title)}" if title else ""),
-        escaped(in_options(verdict.reason[0].upper() + verdict.reason[1:])),
+        escaped(in_options(_begun(verdict.reason))),
     ]
     if baseline is not None:
         parts.append(f"{'**Baseline**' if worse else 'Baseline'}: {escaped(str(baseline))}")
@@ -92,9 +92,13 @@ def summary_markdown(
         parts.append(f"What to do: {escaped(in_options(verdict.diagnosis.remedy))}")
     parts.append(_table(("", "value", escaped(rows)), "lrl", _numbers(found)))
     if found.slices is not None:
-        parts.append(escaped(found.slices.sentence))
+        parts.append(escaped(_begun(found.slices.sentence)))
     parts += _groups(found)
     return "\n\n".join(parts) + "\n"
+
+
+def _begun(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def _numbers(found: Evaluation) -> list[tuple[str, str, str]]:
