@@ -1,5 +1,6 @@
 """Intervals, quantiles and draws: what a forecaster states, and what must not be called safe."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import stats
 import safecal
 from safecal._kernels.ensemble import exchanged, left_out_distances, left_out_nees, whitened
 from safecal.errors import CovarianceError, FormError, MissingValueError, RangeError, SafecalError, ShapeError
+from safecal.report import report_html
 
 N = 2000
 LEVELS = [0.05, 0.25, 0.75, 0.95]
@@ -38,8 +40,7 @@ def test_intervals_are_two_outcomes_of_their_level(y: np.ndarray) -> None:
 def test_intervals_that_hold_are_safe_and_what_is_not_seen_is_said(y: np.ndarray) -> None:
     verdict = safecal.intervals(y, -1.645, 1.645, level=0.9).evaluate().verdict
     assert verdict.decision == "SAFE"
-    assert "How far outside of them outcomes lie is not seen." in verdict.reason
-    assert verdict.reason.endswith("pass `by=` to judge them apart.")
+    assert verdict.reason.endswith("How far outside of them outcomes lie is not seen.")
 
 
 def test_intervals_of_one_half_are_blind_and_never_safe(y: np.ndarray) -> None:
@@ -264,3 +265,40 @@ Y = np.zeros(3)
 def test_what_cannot_be_a_forecast_is_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def cancelling(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return outcomes, and the standard deviations stated for them: too small where they are large, and vice versa."""
+    stated = rng.uniform(0.2, 3.0, n)
+    return np.where(stated > 1.6, 1.5, 0.6) * stated * rng.normal(size=n), stated
+
+
+def test_wide_forecasts_that_are_too_narrow_do_not_hide_behind_narrow_ones(rng: np.random.Generator) -> None:
+    y, stated = cancelling(12_000, rng)
+    ends = np.outer(stated, [-1.2816, 0.0, 1.2816])
+    for found in (
+        safecal.intervals(y, ends[:, 0], ends[:, 2], level=0.8).evaluate(),
+        safecal.quantiles(y, ends, levels=[0.1, 0.5, 0.9]).evaluate(),
+    ):
+        assert found.verdict.on_average == "SAFE"
+        assert found.verdict.decision == "UNSAFE"
+        assert "in width" in found.verdict.reason
+        again = safecal.Evaluation.from_dict(json.loads(json.dumps(found.to_dict())))
+        assert again.verdict.reason == found.verdict.reason
+        assert "width" in report_html(found)
+
+
+def test_right_forecasts_of_any_width_are_safe_also_in_clusters(rng: np.random.Generator) -> None:
+    stated = rng.uniform(0.2, 3.0, 6000)
+    y, ends = stated * rng.normal(size=6000), np.outer(stated, [-1.2816, 0.0, 1.2816])
+    for cluster in (None, np.arange(6000) // 20):
+        for rows in (
+            safecal.intervals(y, ends[:, 0], ends[:, 2], level=0.8),
+            safecal.quantiles(y, ends, levels=[0.1, 0.5, 0.9]),
+        ):
+            assert rows.evaluate(cluster=cluster).verdict.decision == "SAFE"
+    halves = [safecal.quantiles(y[k::2], ends[k::2], levels=[0.1, 0.5, 0.9]).tally() for k in (0, 1)]
+    whole = safecal.quantiles(y, ends, levels=[0.1, 0.5, 0.9]).tally()
+    assert np.array_equal((halves[0] + halves[1]).ordered.keys, whole.ordered.keys)
+    open_ended = safecal.intervals([0.0, 1.0, 2.0], [-np.inf, 1.0, 0.0], [1.0, 1.0, np.inf], level=0.9)
+    assert open_ended.tally().n == 3

@@ -25,7 +25,7 @@ COLUMNS = ("--y", "y", "--prob", "p")
 
 # Every argument that names a file or a folder. A new one comes here after its command hands it to `check_outputs`.
 NAMED = {
-    "evaluate": {"file", "--report", "--plot", "--baseline"},
+    "evaluate": {"file", "--report", "--plot", "--summary", "--baseline"},
     "compare": {"a", "b", "--report", "--plot"},
     "plan": {"file"},
     "recalibrate": {"file", "--save", "--apply", "--out", "--plot"},
@@ -103,6 +103,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 DESTROYING: dict[str, tuple[str, str, str, str]] = {
     "evaluate --report": ("evaluate rows.csv --report {}", "rows.csv", "`--report`", "`file`"),
     "evaluate --plot": ("evaluate rows.csv --plot {}", "rows.csv", "`--plot`", "`file`"),
+    "evaluate --summary": ("evaluate rows.csv --summary {}", "rows.csv", "`--summary`", "`file`"),
     "the baseline": ("evaluate rows.csv --baseline map.json --report {}", "map.json", "`--report`", "`--baseline`"),
     "recalibrate --save": ("recalibrate rows.csv --save {}", "rows.csv", "`--save`", "`file`"),
     "recalibrate --out": ("recalibrate rows.csv --out {}", "rows.csv", "`--out`", "`file`"),
@@ -177,6 +178,7 @@ def test_an_output_that_is_an_input_is_refused(case: str, way: str, here: Path, 
 
 TWICE = {
     "report and picture": ("evaluate rows.csv --report {} --plot {}", "`--plot`", "`--report`", "x.svg"),
+    "report and summary": ("evaluate rows.csv --report {} --summary {}", "`--summary`", "`--report`", "x.md"),
     "calibrator and rows": ("recalibrate rows.csv --save {} --out {}", "`--save`", "`--out`", "x.csv"),
     "rows and picture": ("recalibrate rows.csv --out {} --plot {}", "`--out`", "`--plot`", "x.csv"),
     "page and store": ("watch in --once --report {} --store {}", "`--report`", "`--store`", "x.sqlite"),

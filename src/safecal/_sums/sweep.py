@@ -236,14 +236,13 @@ def _scored_block(
     if clustering is not None:
         place = None if coarse is None else coarse()
         if order is not None:
-            place = coarse_confidences(order) if predictions.discrete else coarse_spreads(order)
+            place = coarse_confidences(order) if predictions.ordered_on == "confidence" else coarse_spreads(order)
         clusters = clustering.summed(scored, w, None if near is None else near(), rows, place)
     ordered = None
     if order is not None:
         occurs = np.bincount(order) > 0  # cells are few, so that this is faster than to sort them
         found, index = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[order]
-        on = "confidence" if predictions.discrete else "spread"
-        ordered = Ordered(on, found, summed(scored, w, index, len(found)))
+        ordered = Ordered(predictions.ordered_on, found, summed(scored, w, index, len(found)))
     top = None
     if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
         top = Cells(top_moments(scored.confidence, scored.correct))

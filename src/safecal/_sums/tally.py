@@ -264,9 +264,9 @@ class Tally:
     @property
     def orders(self) -> list[Order]:
         """Cells of the predictions in their order; none where there is no order."""
-        if isinstance(self.spectrum, (Cells, WeightedCells)):
-            return [order_of_cells(self.spectrum)]
-        return [] if self.ordered is None else self.ordered.orders()
+        if self.ordered is not None:
+            return self.ordered.orders()
+        return [order_of_cells(self.spectrum)] if isinstance(self.spectrum, (Cells, WeightedCells)) else []
 
     def in_order(self) -> Self:
         """Put the groups in the order of their keys, where they have one."""

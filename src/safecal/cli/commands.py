@@ -16,7 +16,7 @@ import numpy as np
 from .. import documents
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
-from ..files import parsed_json
+from ..files import parsed_json, write_atomically
 from ..inputs.columns import Columns
 from ..inputs.surfaces import in_options
 from ..judge.evaluation import Evaluation
@@ -40,7 +40,7 @@ _FIXED = 200_000  # rows up to which a report tries what fixes them: some second
 def run_evaluate(options: argparse.Namespace) -> int:
     """Say the verdict first, then the numbers, then the tables."""
     inputs = file_inputs(options.file) | {"--baseline": options.baseline}
-    check_outputs(inputs=inputs, report=options.report, plot=options.plot)
+    check_outputs(inputs=inputs, report=options.report, plot=options.plot, summary=options.summary)
     before = None if options.baseline is None else _earlier(options.baseline)
     table = TableFile.opened(options.file, options, options.prob, options.logits)
     kept = Kept(table.batches, min(_FIXED, options.max_rows)) if options.report else None
@@ -75,14 +75,16 @@ def run_evaluate(options: argparse.Namespace) -> int:
         )  # fmt: skip
     if options.plot:
         write_plot(found.plot(), options.plot)
-    reader = table.reader
-    if reader.dropped:
-        rows = "row" if reader.dropped == 1 else "rows"
-        print(
-            f"safecal: left out {reader.dropped} of {reader.rows} {rows} with missing values, the first at row "
-            f"{reader.first_dropped}.",
-            file=sys.stderr,
-        )
+    left_out = _left_out(table)
+    if options.summary:
+        from .summary import summary_markdown
+
+        text = summary_markdown(
+            found, source=table.source.name, title=options.title, baseline=baseline, notes=left_out
+        )  # fmt: skip
+        write_atomically(options.summary, text)
+    for line in left_out:
+        print(f"safecal: {line}", file=sys.stderr)
     if options.json:
         more = {} if baseline is None else {"baseline": baseline.to_dict()}
         print(json.dumps(found.to_dict() | more, indent=2, allow_nan=False))
@@ -91,6 +93,14 @@ def run_evaluate(options: argparse.Namespace) -> int:
         if baseline is not None:
             print(f"\n{baseline!r}")
     return int(options.decided)
+
+
+def _left_out(table: TableFile) -> list[str]:
+    """Say how many rows were left out, where some were."""
+    reader = table.reader
+    rows = "row" if reader.dropped == 1 else "rows"
+    where = f"with missing values, the first at row {reader.first_dropped}."
+    return [f"left out {reader.dropped} of {reader.rows} {rows} {where}"] if reader.dropped else []
 
 
 def has_bins(columns: Columns, options: argparse.Namespace) -> bool:
@@ -124,7 +134,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
     if more:
         lines.append(f"and {more} more groups: all of them are in `--json`.")
     lines.append(_methods(found, options))
-    for name, path in (("report", options.report), ("picture", options.plot)):
+    for name, path in (("report", options.report), ("picture", options.plot), ("summary", options.summary)):
         if path:
             lines.append(f"{name}: {visible(path)}")
     return "\n".join(lines)

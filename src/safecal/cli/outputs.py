@@ -42,6 +42,7 @@ def check_outputs(
     folders: Iterable[ReadFolder] = (),
     report: str | None = None,
     plot: str | None = None,
+    summary: str | None = None,
     table: str | None = None,
     save: str | None = None,
     store: Iterable[str] = (),
@@ -55,14 +56,14 @@ def check_outputs(
         The files that are read, by the word of the command line that names each; ``-`` is standard input.
     folders : iterable of ReadFolder
         Folders whose files are read.
-    report, plot, table, save : str, optional
-        The files of ``--report``, ``--plot``, ``--out`` and ``--save``.
+    report, plot, summary, table, save : str, optional
+        The files of ``--report``, ``--plot``, ``--summary``, ``--out`` and ``--save``.
     store : iterable of str
         The files of ``--store``.
     out : iterable of str or Path
         The files that are written into the folder of ``--out``, which may have to be made first.
     """
-    named = {"--report": report, "--plot": plot, "--out": table, "--save": save}
+    named = {"--report": report, "--plot": plot, "--summary": summary, "--out": table, "--save": save}
     for path in named.values():
         if path is not None:
             _check_folder(path)
@@ -173,6 +174,7 @@ def command_line() -> str:
 _EXAMPLE_ENDINGS = {
     "--report": "-report.html",
     "--plot": "-plot.svg",
+    "--summary": "-summary.md",
     "--out": "-calibrated.csv",
     "--save": "-calibrator.json",
     "--store": "-watch.sqlite",

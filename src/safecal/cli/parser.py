@@ -380,6 +380,9 @@ def _output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--title", metavar="TEXT", help="heading of the report")
     group.add_argument("--plot", type=output, metavar="FILE", help="draw the main pictures: .svg, .png or .pdf")
     group.add_argument(
+        "--summary", type=output, metavar="FILE", help="write the verdict as Markdown: pull requests, CI"
+    )
+    group.add_argument(
         "--gate",
         action="store_true",
         help="set the exit status: 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline",

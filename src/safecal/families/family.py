@@ -135,6 +135,11 @@ class Family(ABC):
         return None
 
     @property
+    def ordered_on(self) -> str:
+        """What the cells of `Spectral.order` are of: ``"confidence"``, ``"spread"``, or ``"width"``."""
+        return "confidence" if self.discrete else "spread"
+
+    @property
     def what_happened(self) -> AnyArray | None:
         """The outcomes, row by row, which two models on the same rows have in common; None where they are not kept."""
         return None

@@ -16,6 +16,7 @@ from .._checks.forecasts import (
     quantile_values,
 )
 from .._checks.message import fail, show
+from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._steady import steady
 from .._sums.causes import ClassSums
 from .._sums.looks import Look
@@ -31,7 +32,6 @@ __all__ = ["intervals", "quantiles"]
 
 _TWICE = 2.0  # how much likelier a class is made than the one outside of it
 _LITTLE = 1e-9
-_TOGETHER = "Narrow and wide ones are judged together: pass `by=` to judge them apart."
 _SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
 
 
@@ -45,6 +45,7 @@ class _Classes(Predictions):
     binned_by_default: ClassVar[bool] = True
 
     coded: Bernoulli | Categorical
+    widths: FloatArray
 
     @property
     def n(self) -> int:
@@ -78,8 +79,15 @@ class _Classes(Predictions):
     def gaps(self, rows: Rows) -> FloatArray:
         return self.coded.gaps(rows)
 
+    @property
+    def ordered_on(self) -> str:
+        return "width"
+
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
-        return self.coded.spectral(rows, scored, weight)
+        """Order rows by how far apart the outermost ends lie: what is stated of them is alike everywhere."""
+        with np.errstate(divide="ignore"):
+            order = spread_cells(np.log(self.widths[rows]) + SPREAD_START, 1)
+        return self.coded.spectral(rows, scored, weight)._replace(order=order, coarse=None)
 
     def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
         return self.coded.class_sums(rows, scored, weight)
@@ -100,16 +108,20 @@ class Intervals(_Classes):
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("probability", "confidence", "entropy")
 
     coded: Bernoulli
+    widths: FloatArray
     look: Look | None = None
     row_labels: RowLabels | None = None
 
     def take(self, index: IndexArray) -> Self:
-        return replace(self, coded=self.coded.take(index), row_labels=None)
+        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
         coded = Bernoulli._joined([part.coded for part in parts])
-        return None if coded is None else replace(parts[0], coded=coded, look=_held(coded.values), row_labels=None)
+        if coded is None:
+            return None
+        widths = np.concatenate([part.widths for part in parts])
+        return replace(parts[0], coded=coded, widths=widths, look=_held(coded.values), row_labels=None)
 
 
 @final
@@ -127,24 +139,27 @@ class Quantiles(_Classes):
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("confidence", "entropy")
 
     coded: Categorical
+    widths: FloatArray
     look: Look | None = None
     row_labels: RowLabels | None = None
 
     def take(self, index: IndexArray) -> Self:
-        return replace(self, coded=self.coded.take(index), row_labels=None)
+        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
         coded = Categorical._joined([part.coded for part in parts])
         alike = len({part.look for part in parts}) == 1
-        return replace(parts[0], coded=coded, row_labels=None) if coded is not None and alike else None
+        if coded is None or not alike:
+            return None
+        return replace(parts[0], coded=coded, widths=np.concatenate([part.widths for part in parts]), row_labels=None)
 
 
 def _held(levels: AnyArray) -> Look:
     """Say what intervals show; those of 50 % show nothing."""
     seen = "by how often its intervals hold"
     if not (levels == 0.5).any():
-        return Look("intervals", seen, why=f"How far outside of them outcomes lie is not seen. {_TOGETHER}")
+        return Look("intervals", seen, why="How far outside of them outcomes lie is not seen.")
     why = "Intervals of 50 % are blind: outside is as likely as inside, so neither is a surprise. State other levels."
     return Look("intervals", seen, acquits=False, why=why)
 
@@ -156,8 +171,8 @@ def intervals(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, level: A
 
     An outcome lies inside or outside, ends included: two outcomes of probability ``level`` and ``1 - level``. Intervals
     that hold too seldom are over-confident. Those of 50 % are blind: inside and outside are equally likely, so that
-    neither is a surprise, and the verdict is never SAFE. How far outside an outcome lies is not seen, and narrow and
-    wide intervals are judged together unless ``by`` tells them apart.
+    neither is a surprise, and the verdict is never SAFE. How far outside an outcome lies is not seen. Narrow and wide
+    intervals are judged apart, too.
 
     Parameters
     ----------
@@ -194,7 +209,7 @@ def intervals(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, level: A
     low, high = interval_ends(lower, upper, len(y))
     levels = interval_levels(level, len(y))
     coded = Bernoulli((low <= y) & (y <= high), levels, False, None)
-    return Intervals(coded, _held(levels), labels)
+    return Intervals(coded, high - low, _held(levels), labels)
 
 
 @steady
@@ -246,14 +261,15 @@ def quantiles(y_true: ArrayLike, values: ArrayLike, *, levels: Sequence[float] |
     labels = row_labels(y_true=y_true, values=values)
     y = outcome_numbers(y_true)
     at = quantile_levels(levels)
-    happened = _classes_of(y, quantile_values(values, len(y), len(at)), at)
+    between = quantile_values(values, len(y), len(at))
+    happened = _classes_of(y, between, at)
     kept = _unequal(at)
     used = at[kept]
     coarse = np.searchsorted(kept, np.arange(len(at) + 1), side="left")
     share = np.diff(np.concatenate([[0.0], used, [1.0]]))
     names = class_names_between(used.tolist())
     coded = Categorical(coarse[happened], np.tile(share, (len(y), 1)), False, False, None, None, names)
-    return Quantiles(coded, _between(at, used), labels)
+    return Quantiles(coded, between[:, kept[-1]] - between[:, kept[0]], _between(at, used), labels)
 
 
 def _classes_of(y: FloatArray, values: FloatArray, levels: FloatArray) -> IndexArray:
@@ -309,7 +325,7 @@ def _nested(levels: FloatArray) -> bool:
 
 
 def _between(levels: FloatArray, used: FloatArray) -> Look:
-    why = f"How far beyond its outermost quantiles outcomes lie is not seen. {_TOGETHER}"
+    why = "How far beyond its outermost quantiles outcomes lie is not seen."
     seen = "by the classes between its quantiles"
     if len(used) < len(levels):
         named = ", ".join(f"{100 * level:.6g}" for level in used)

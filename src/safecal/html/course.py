@@ -19,7 +19,9 @@ _AXES = {
     "probability": "predicted probability",
     "confidence": "confidence in the likeliest class",
     "spread": "standard deviation",
+    "width": "width",
 }
+_LENGTHS = ("spread", "width")  # that are shown on a logarithmic axis
 _FARTHEST = 36.0  # log-odds beyond which a float tells no probability from 1; as powers of ten, more than any spread
 _REACH = 0.5  # how far the first and the last range may stretch the axis, in widths of the others
 _TALLEST = 1.0  # how far bounds may stretch it upward and downward, in heights of the values
@@ -142,7 +144,8 @@ class Course:
 
     def ticks_on(self, left: float, right: float) -> tuple[tuple[float, str], ...]:
         """Return the ticks of an axis that is longer, since it shows others as well."""
-        return _ticks("spread" if self.axis == _AXES["spread"] else "probability", left, right)
+        lengths = [_AXES[on] for on in _LENGTHS]
+        return _ticks("spread" if self.axis in lengths else "probability", left, right)
 
     @property
     def shown(self) -> int:
@@ -168,7 +171,7 @@ def _ends_before(a: Range, b: Range) -> bool:
 
 def _place(value: float, on: str) -> float:
     """Return where a value lies on the axis."""
-    if on == "spread":
+    if on in _LENGTHS:
         at = math.log10(value) if 0.0 < value < math.inf else math.copysign(math.inf, value - 1.0)
     elif 0.0 < value < 1.0:
         at = math.log(value) - math.log1p(-value)
@@ -181,7 +184,7 @@ def _ends(finest: Sequence[Range], on: str) -> tuple[float, float]:
     """Return the ends of the axis: the first and the last range may be open, or very long."""
     first, *inner, last = (_place(x, on) for r in finest for x in (r.low, r.high))
     inner = inner or [min(first, last, key=abs)]
-    unit = 0.3 if on == "spread" else 1.0
+    unit = 0.3 if on in _LENGTHS else 1.0
     reach = max(unit, _REACH * (max(inner) - min(inner)))
     left, right = max(first, min(inner) - reach), min(last, max(inner) + reach)
     return (left, right) if right > left else (left - unit, right + unit)
@@ -202,7 +205,7 @@ Ticks = list[tuple[float, str, int]]  # where they lie, what they say, and how m
 
 
 def _ticks(on: str, left: float, right: float) -> tuple[tuple[float, str], ...]:
-    return tuple(sorted(_spread_ticks(left, right) if on == "spread" else _odds_ticks(left, right)))
+    return tuple(sorted(_spread_ticks(left, right) if on in _LENGTHS else _odds_ticks(left, right)))
 
 
 def _odds_ticks(left: float, right: float) -> list[tuple[float, str]]:
