@@ -31,6 +31,17 @@ _EXCERPT = 120  # tokens of a text that are shown around its worst place
 _KINDS = ("special token", "space", "number", "punctuation", "start of a word", "rest of a word")
 
 
+class _Pieces(dict[int, str]):
+    """The text of tokens, found when it is asked for."""
+
+    def __init__(self, piece: Callable[[int], str]) -> None:
+        super().__init__()
+        self._piece = piece
+
+    def __missing__(self, token: int) -> str:
+        return self.setdefault(token, self._piece(token))
+
+
 class _Window(NamedTuple):
     """Tokens that the model sees at once, of which those from ``first`` on are scored."""
 
@@ -54,7 +65,7 @@ class LanguageModelRun:
     tokens, position, document : ndarray of shape (n,)
         The token that came, its place in its text, and the number of that text.
     pieces : mapping of int to str
-        The text of each token that occurs.
+        The text of each token.
     special : frozenset of int
         Tokens that are no text.
     fields : sequence of mapping
@@ -258,9 +269,7 @@ def run_language_model(
     total = sum(one.end - one.first for one in windows)
     if total == 0:
         raise fail(EmptyError, "texts", "must hold a text of two or more tokens", got="none")
-    digest = hashlib.sha256(json.dumps([size, step, batch_size, *ids]).encode()).hexdigest()
-    settings = {**network.identity(), "tokens": digest}
-    stored = nullcontext() if cache is None else LogitCache(cache, settings)
+    stored = nullcontext() if cache is None else LogitCache(cache, _settings(network, [size, step, batch_size], ids))
     with stored as kept:
         parts = [] if kept is None else list(kept.batches)
         done = resumed = sum(map(len, parts))
@@ -275,12 +284,25 @@ def run_language_model(
             tell(done, total)
     rows = np.concatenate(parts)
     tokens, position, document = (rows[:, k].astype(np.intp) for k in range(3))
-    pieces = {int(token): network.piece(int(token)) for token in np.unique(tokens)}
     columns = np.ascontiguousarray(rows[:, 3:].T)
     name = network.name
     return LanguageModelRun(
-        name, columns, tokens, position, document, pieces, network.special, fields, network.classes, resumed
+        name,
+        columns,
+        tokens,
+        position,
+        document,
+        _Pieces(network.piece),
+        network.special,
+        fields,
+        network.classes,
+        resumed,
     )
+
+
+def _settings(network: CausalModel, sizes: list[int], ids: list[list[int]]) -> dict[str, Any]:
+    digest = hashlib.sha256(json.dumps([*sizes, *ids]).encode()).hexdigest()
+    return {**network.identity(), "tokens": digest}
 
 
 def _read(texts: Any, column: str) -> tuple[list[str], list[Mapping[str, Any]]]:
