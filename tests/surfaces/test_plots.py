@@ -257,7 +257,8 @@ def test_public_names_are_documented(name: str) -> None:
 
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_a_missing_library_is_named(display: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for module in ("matplotlib", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match="plots need matplotlib") as caught:
         display.from_evaluation(binary(200, 2.0, bins=3))
     assert str(caught.value).endswith('Hint: pip install "safecal[plot]"')

@@ -291,7 +291,8 @@ def forecast_rows(found: Forecast | None) -> list[Metric]:
     share, fifty = ninety.share, held.pop(50).share
     others = ", ".join(f"{c.share.value:.3f} at {level} %" for level, c in held.items())
     ends = f"{share.low:.3f} to {share.high:.3f}" if share.low > 0.0 or share.high < 1.0 else "no interval"
-    bias = f", {found.bias.low:+.3f} to {found.bias.high:+.3f}" if math.isfinite(found.bias.low) else ""
+    low, high = (number(end, signed=True) for end in (found.bias.low, found.bias.high))
+    bias = f", {low} to {high}" if math.isfinite(found.bias.low) else ""
     return [
         (
             "spread",
