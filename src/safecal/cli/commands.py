@@ -188,7 +188,7 @@ def run_plan(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """Simulate 10 000 labels and two models, print both evaluations, and report the second with what fixes it."""
-    from ..maps.front_door import recalibrate
+    from ..maps import recalibrate
     from ..report import write_report
 
     check_outputs(report=options.report)

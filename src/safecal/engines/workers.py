@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from .._checks.message import Complaint, fail
-from .._optional import pyarrow
+from .._optional import pyarrow, version
 from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import BinOn
-from .._versions import version
 from ..errors import DtypeError, EmptyError, EngineError, InputError, SafecalError, ShapeError
 from ..inputs.columns import Columns
 from ..inputs.reader import Reader, refuse_labels

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks.columns import spelled, whole_number
 from .._checks.message import fail, show
-from .._kernels.bounded import Ends, Shown, bounds
+from .._kernels.categorical import Ends, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._steady import steady
 from .._sums.looks import Look

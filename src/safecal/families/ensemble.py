@@ -10,8 +10,8 @@ from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
 from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_out_nees, log_spread, whitened
 from .._kernels.forecasts import crps_of_draws, interval_score, rank_among
-from .._kernels.gaussian import LOG_2PI
 from .._kernels.spectrum import spread_cells
+from .._kernels.states import LOG_2PI
 from .._steady import steady
 from .._sums.forecasts import LEVELS, ForecastColumns
 from .._sums.looks import Look

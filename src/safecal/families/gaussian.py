@@ -20,7 +20,7 @@ from .._checks.states import (
     state_shapes,
     triangular_factor,
 )
-from .._kernels import gaussian as kernel
+from .._kernels import states as kernel
 from .._kernels.forecasts import crps_of_normal
 from .._kernels.spectrum import spread_cells
 from .._steady import steady

@@ -10,9 +10,9 @@ from datetime import datetime
 from importlib import metadata
 from typing import Any, final
 
+from .._optional import version
 from .._sums.bins import Bins
 from .._sums.table import Table
-from .._versions import version
 from ..families.predictions import family_named
 from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
