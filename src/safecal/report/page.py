@@ -296,7 +296,7 @@ GLOSSARY = (
     ),
     ("range", "a part of the predictions in their order: from half to a sixteenth of the rows"),
     ("suspected", "the estimate is beyond the limit, but its lower bound is not: more rows would decide"),
-    ("dimension", "two nats of spread of the surprise, at least one; that of a vector, 1 for a number and for two classes"),
+    ("dimension", "two nats of spread of the surprise, at least one; that of a vector, 1 for two classes"),
     ("over-confident", "more surprised than announced; unsafe, because people rely on its certainty"),
     ("under-confident", "less surprised than announced; cautious"),
     ("impossible", "something happened to which the model had given probability 0: an infinite surprise"),
