@@ -210,11 +210,11 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         assert tally.axes is not None
         off = f"the truth lies {tally.axes.shift[axis]:+.2g} stated standard deviations from them on average."
         if tally.dimension == 1:
-            where, wider, on = "", "Wider error bars hide a bias and do", "."
+            there, wider, on = "", "Wider error bars hide a bias and do", "."
         else:
-            where, wider, on = f"on axis {axis} ", "A larger covariance hides a bias and does", " on that axis."
+            there, wider, on = f"on axis {axis} ", "A larger covariance hides a bias and does", " on that axis."
         remedy = f"{wider} not correct it: look for a wrong model, offset or unit{on}"
-        return Diagnosis("shifted", f"its estimates are off to one side: {where}{off}", remedy)
+        return Diagnosis("shifted", f"its estimates are off to one side: {there}{off}", remedy)
     if tally.top is None and worst_share >= _WORST and gain > _PRICE and temperature.value > 1.0 and tally.n >= 100:
         return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
     if gain > _PRICE:
