@@ -329,7 +329,7 @@ def count_on_grid(stream: Iterable[Batch], bin_on: BinOn | None) -> Grid | None:
 
 def refuse_unbounded(predictions: Predictions) -> None:
     """Refuse predictions for which there is no grid."""
-    if not predictions.binned_by_default:
+    if not predictions.discrete:
         hint = "pass edges: `bins=Bins.from_edges([...])`."
         rule = f'cannot be "quantile" for so many {predictions.family} rows'
         raise fail(OptionError, "strategy", rule, hint=hint)
