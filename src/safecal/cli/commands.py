@@ -105,9 +105,7 @@ def _left_out(table: TableFile) -> list[str]:
 
 def has_bins(columns: Columns, options: argparse.Namespace) -> bool:
     """Tell whether rows have bins: those of a number only by quantiles of their entropy, where that is asked for."""
-    return columns.form not in ("gaussian", "ensemble") or (
-        columns.form == "gaussian" and options.strategy == "quantile"
-    )
+    return columns.of_classes or (columns.form == "gaussian" and options.strategy == "quantile")
 
 
 def _earlier(path: str) -> Evaluation:
@@ -190,7 +188,7 @@ def run_plan(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """Simulate 10 000 labels and two models, print both evaluations, and report the second with what fixes it."""
-    from ..maps.front_door import recalibrate
+    from ..maps import recalibrate
     from ..report import write_report
 
     check_outputs(report=options.report)

@@ -98,7 +98,7 @@ class _Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help="show the version and leave")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from .._versions import version
+        from .._optional import version
 
         print(f"safecal {version()}")
         parser.exit()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._kernels.poses import Pose
+from .._kernels.states import Pose
 from .._types import FloatArray, IndexArray
 from ..errors import FileError, OptionError
 from ..families.poses import Convention, pose_errors, suspicions
