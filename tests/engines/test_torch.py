@@ -276,7 +276,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 from safecal.engines.torch.triton_categorical import launch
 from safecal.engines.torch.triton_nodes import launch_nodes
-# At each call inside a kernel the interpreter changes the language again, which takes longer than the kernel: once will do.
+# At each call in a kernel the interpreter changes the language again, and takes longer than the kernel: do it once.
 interpreter._patch_lang(tl.sum.fn)
 interpreter.InterpretedFunction.__call__ = lambda self, *args, **named: self.rewrite()(*args, **named)
 found = []

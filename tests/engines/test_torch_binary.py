@@ -167,7 +167,7 @@ import sys, torch
 import triton.language as tl
 from triton.runtime import interpreter
 from safecal.engines.torch.triton_binary import SUMS, launch_rows, launch_sums, programs
-# At each call inside a kernel the interpreter changes the language again, which takes longer than the kernel: once will do.
+# At each call in a kernel the interpreter changes the language again, and takes longer than the kernel: do it once.
 interpreter._patch_lang(tl.sum.fn)
 interpreter.InterpretedFunction.__call__ = lambda self, *args, **named: self.rewrite()(*args, **named)
 found = []
