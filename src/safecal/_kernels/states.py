@@ -8,8 +8,8 @@ from .._types import FloatArray, IndexArray
 from .compiled import state_scores
 
 __all__ = [
-    "Components",
     "LOG_2PI",
+    "Components",
     "Pose",
     "Side",
     "draw",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-from .._checks.message import Complaint, fail
+from .._checks.message import Complaint, alike, fail, worded
 from .._optional import pyarrow, version
 from .._sums.splits import Plan
 from .._sums.tally import Tally
@@ -18,16 +18,15 @@ from .._types import BinOn
 from ..errors import DtypeError, EmptyError, EngineError, InputError, SafecalError, ShapeError
 from ..inputs.columns import Columns
 from ..inputs.reader import Reader, refuse_labels
-from ..inputs.surfaces import alike, worded
 from ..inputs.values import library
 from .batches import Grid, count_on_grid, in_pairs, tally_batches
 
 __all__ = [
-    "Cluster",
     "FAN_IN",
+    "VALUES",
+    "Cluster",
     "Reply",
     "Task",
-    "VALUES",
     "cut",
     "from_pandas",
     "merge",

@@ -32,8 +32,8 @@ from .markup import (
 )
 
 __all__ = [
-    "ExcessShares",
     "OVER_SIDE",
+    "ExcessShares",
     "ReliabilityPoints",
     "binomial_band",
     "consistency_band",
