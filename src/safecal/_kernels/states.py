@@ -8,8 +8,8 @@ from .._types import FloatArray, IndexArray
 from .compiled import state_scores
 
 __all__ = [
-    "LOG_2PI",
     "Components",
+    "LOG_2PI",
     "Pose",
     "Side",
     "draw",

@@ -15,12 +15,12 @@ from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .summary import COLUMN, OF_CLASSES, OPTIONAL, Summary
 
 __all__ = [
+    "known_surprisal",
     "Scored",
     "Together",
     "added",
     "added_up",
     "completed",
-    "known_surprisal",
     "merged",
     "summaries",
     "summed",

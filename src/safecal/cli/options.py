@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from ..options import LimitOptions
 
 __all__ = [
+    "Formatter",
+    "Parser",
     "LIMITS",
     "LM",
     "MOST_BINS",
     "RULES",
     "RULE_ABOUT",
     "WATCH",
-    "Formatter",
-    "Parser",
     "above",
-    "add_lm_options",
     "add_question_options",
+    "add_lm_options",
     "add_watch_options",
     "between",
     "level_and_column",

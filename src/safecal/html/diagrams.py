@@ -32,8 +32,8 @@ from .markup import (
 )
 
 __all__ = [
-    "OVER_SIDE",
     "ExcessShares",
+    "OVER_SIDE",
     "ReliabilityPoints",
     "binomial_band",
     "consistency_band",

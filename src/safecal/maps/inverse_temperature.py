@@ -35,9 +35,9 @@ from ..inference.dependence import ALIKE, Rarity, Sums, rarest_half
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
 
 __all__ = [
+    "Dependent",
     "FEWEST",
     "FEWEST_IN_GROUP",
-    "Dependent",
     "Refusal",
     "Tempered",
     "effective_rows",

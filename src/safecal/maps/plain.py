@@ -21,11 +21,11 @@ from .base import OPTIONS, Grouping, Map, Rows
 from .steps import Nothing, Step, happened, values_of
 
 __all__ = [
-    "SHARED",
     "Fit",
     "Fitted",
     "Identity",
     "PlainMap",
+    "SHARED",
     "checked_classes",
     "class_shifts",
     "moved",

@@ -17,7 +17,7 @@ from ..options import Limits
 from .alarm import COLUMNS, Alarm, Size, size_columns, sums_of
 from .process import DIRECTIONS, OVER, SHIFTED, UNDER, Block, Process, mixed
 
-__all__ = ["DETECT", "FORMS", "Detector", "Found", "Stream", "Thresholds"]
+__all__ = ["DETECT", "Detector", "FORMS", "Found", "Stream", "Thresholds"]
 
 FORMS: tuple[Form, ...] = ("shiryaev-roberts", "cusum")
 _NO_SUMS = (0.0,) * len(COLUMNS)

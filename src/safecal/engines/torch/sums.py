@@ -31,8 +31,8 @@ from .tensors import block_rows, load_torch, node_columns, on_cuda, scored_colum
 __all__ = [
     "FORMS",
     "METRICS",
-    "Classes",
     "Columns",
+    "Classes",
     "Odds",
     "Rulers",
     "add_rows",
