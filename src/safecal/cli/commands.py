@@ -106,9 +106,7 @@ def _left_out(table: TableFile) -> list[str]:
 
 def has_bins(columns: Columns, options: argparse.Namespace) -> bool:
     """Tell whether rows have bins: those of a number only by quantiles of their entropy, where that is asked for."""
-    return columns.form not in ("gaussian", "ensemble") or (
-        columns.form == "gaussian" and options.strategy == "quantile"
-    )
+    return columns.of_classes or (columns.form == "gaussian" and options.strategy == "quantile")
 
 
 def _earlier(path: str) -> Evaluation:
