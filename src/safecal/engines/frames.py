@@ -9,7 +9,7 @@ import numpy as np
 from .._checks.arrays import spelled_labels
 from .._checks.classes import class_shape, clip_value
 from .._checks.columns import spelled, whole_number
-from .._checks.message import fail, show
+from .._checks.message import FRAME, fail, show
 from .._checks.states import one_spread
 from .._optional import narwhals
 from .._steady import steady
@@ -17,8 +17,7 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
-from ..inputs.columns import Columns, Stated, check_by_label, matching, near_names
-from ..inputs.surfaces import FRAME, about_columns
+from ..inputs.columns import Columns, Stated, about_columns, check_by_label, matching, near_names
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits

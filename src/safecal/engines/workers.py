@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from .._checks.labels import FromOne
-from .._checks.message import Complaint, fail
+from .._checks.message import Complaint, alike, fail, worded
 from .._optional import pyarrow, version
 from .._sums.splits import Plan
 from .._sums.tally import Tally
@@ -19,17 +19,16 @@ from .._types import BinOn
 from ..errors import DtypeError, EmptyError, EngineError, InputError, SafecalError, ShapeError
 from ..inputs.columns import Columns
 from ..inputs.reader import Batch, Reader, refuse_labels
-from ..inputs.surfaces import alike, worded
 from ..inputs.values import library
 from ..slices.scattered import Lots, Numbers, Share, Visit
 from .batches import Grid, count_on_grid, in_pairs, looked_at, tally_batches
 
 __all__ = [
-    "Cluster",
     "FAN_IN",
+    "VALUES",
+    "Cluster",
     "Reply",
     "Task",
-    "VALUES",
     "cut",
     "from_pandas",
     "merge",
