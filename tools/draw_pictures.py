@@ -3,16 +3,20 @@
 python tools/draw_pictures.py    # writes docs/pictures/*.png
 """
 
+import runpy
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 import safecal
 
 mpl.use("agg")
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "pictures"
 
 
 def demo() -> safecal.Evaluation:
@@ -31,10 +35,17 @@ def hidden() -> safecal.Evaluation:
     return safecal.evaluate(y_true, logits=np.where(rng.random(40_000) < 0.3, 2.0, 0.45) * log_odds)
 
 
+def example(name: str) -> Figure:
+    """Return the picture of an example of the gallery."""
+    runpy.run_path(str(ROOT / "examples" / f"plot_{name}.py"))
+    return plt.gcf()
+
+
 def main() -> None:
     """Write the pictures."""
     FOLDER.mkdir(exist_ok=True)
     figures = {"dashboard": demo().plot(), "local": hidden().local.plot().figure_}
+    figures["six-models"] = example("six_models")
     for name, figure in figures.items():
         figure.savefig(FOLDER / f"{name}.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
 
