@@ -49,11 +49,20 @@ class Gaussian(Predictions):
     words: ClassVar[FamilyWords] = FamilyWords(
         kind="states",
         scaled="covariances",
-        alone="variances",
         sense="small",
         right="the covariance that it states",
         call="safecal.gaussian(x_true, mean, cov=cov).evaluate({})",
         tempered="call `apply_states`.",
+        alone=FamilyWords(
+            kind="forecasts of a number",
+            scaled="standard deviations",
+            sense="small",
+            right="the standard deviation that it states",
+            call="safecal.gaussian(x_true, mean, std=std).evaluate({})",
+            tempered="call `apply_states`.",
+            root=True,
+            wrong="Outcomes lie farther from their forecasts than it says.",
+        ),
     )
     chi_square: ClassVar[bool] = True
     mapped: ClassVar[Mapped] = "states"
