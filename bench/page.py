@@ -95,7 +95,7 @@ def _goals(found: dict[str, Any]) -> str:
             if not goal.applies(found) and value > (goal.most or value):
                 said = f"does not apply: no {goal.needs} here"
             body.append([goal.what, goal.beside, shown if met else f"**{shown}**", wanted, said])
-    title = "### What safecal is held to\n\n"
+    title = "## What safecal is held to\n\n"
     return title + _rows(["", "beside", "ratio", "at most", ""], body, 2)
 
 
@@ -115,7 +115,7 @@ def _speed(entries: list[dict[str, Any]]) -> str:
         slopes = [_digits(growth(times)), "constant" if flat else _digits(growth(memory))]
         body.append([_bold(e["name"], e["ours"]), e["gives"], *speed, *slopes])
     head = ["", "gives", "10<sup>6</sup> rows/s", "ns/row", "times slower", "peak MB", "time grows", "memory grows"]
-    return f"### {_count(n)} rows, {BINS} bins\n\n" + _rows(head, body, 2)
+    return f"## {_count(n)} rows, {BINS} bins\n\n" + _rows(head, body, 2)
 
 
 def _sizes(entries: list[dict[str, Any]]) -> str:
@@ -125,7 +125,7 @@ def _sizes(entries: list[dict[str, Any]]) -> str:
         cells = [_at(e, n) for n in sizes]
         body.append([e["name"], *(_digits(c["seconds"] / n * 1e9) if "seconds" in c else c["left_out"]
                                   for c, n in zip(cells, sizes, strict=True))])  # fmt: skip
-    return "### Nanoseconds a row, by the number of rows\n\n" + _rows(["", *map(_power, sizes)], body)
+    return "## Nanoseconds a row, by the number of rows\n\n" + _rows(["", *map(_power, sizes)], body)
 
 
 def _values(entries: list[dict[str, Any]]) -> str:
@@ -139,7 +139,7 @@ def _values(entries: list[dict[str, Any]]) -> str:
             "NaN" if isinstance(v, float) and math.isnan(v) else cell for v, cell in zip(given, cells, strict=True)
         ]
         body.append([e["name"], f"{_at(e, n)['value']:.12f}", *cells])
-    return "### What they say\n\n" + _rows(["", f"{_count(n)} rows", *(name for name, _, _ in CASES)], body)
+    return "## What they say\n\n" + _rows(["", f"{_count(n)} rows", *(name for name, _, _ in CASES)], body)
 
 
 def _multiclass(works: list[dict[str, Any]]) -> str:
@@ -149,7 +149,7 @@ def _multiclass(works: list[dict[str, Any]]) -> str:
          _digits(e["seconds"] / ours, 2), _digits(e["megabytes"])]
         for e in works
     ]  # fmt: skip
-    title = f"### {_count(n)} rows of {_count(K)} classes, float32 logits\n\n"
+    title = f"## {_count(n)} rows of {_count(K)} classes, float32 logits\n\n"
     return title + _rows(["", "gives", "ms", "times slower", "peak MB"], body, 2)
 
 
@@ -161,7 +161,7 @@ def _first(commands: list[dict[str, Any]]) -> str:
         for e in commands
     ]  # fmt: skip
     head = ["", "s of the processor", "s", "times the imports", "MB of the process"]
-    return "### A first answer\n\n" + _rows(head, body)
+    return "## A first answer\n\n" + _rows(head, body)
 
 
 def _groups(commands: list[dict[str, Any]]) -> str:
@@ -171,7 +171,7 @@ def _groups(commands: list[dict[str, Any]]) -> str:
          _digits(e["seconds"] / plain), _digits(e["megabytes"])]
         for e in commands
     ]  # fmt: skip
-    return "### Many groups\n\n" + _rows(["", "groups", "rows", "s", "times the first", "MB of the process"], body)
+    return "## Many groups\n\n" + _rows(["", "groups", "rows", "s", "times the first", "MB of the process"], body)
 
 
 def _files(works: list[dict[str, Any]]) -> str:
@@ -187,7 +187,7 @@ def _beside_first(works: list[dict[str, Any]], title: str, times: str) -> str:
         [e["name"], _digits(e["seconds"]), _digits(e["seconds"] / works[0]["seconds"], 2), _digits(e["megabytes"])]
         for e in _ran(works)
     ]
-    return f"### {title}\n\n" + _rows(["", "s", times, "MB of the process"], body)
+    return f"## {title}\n\n" + _rows(["", "s", times, "MB of the process"], body)
 
 
 def _states(s: dict[str, Any]) -> str:
@@ -195,7 +195,7 @@ def _states(s: dict[str, Any]) -> str:
         [name, _digits(t), _digits(t / s["rows"] * 1e9), _digits(t / s["seconds"], 2)]
         for name, t in (("**safecal.gaussian(...).score()**", s["seconds"]), ("filterpy NEES", s["peer_seconds"]))
     ]
-    title = f"### NEES of {_count(s['rows'])} states of six dimensions\n\n"
+    title = f"## NEES of {_count(s['rows'])} states of six dimensions\n\n"
     return title + _rows(["", "s", "ns/state", "times slower"], body)
 
 
@@ -207,7 +207,7 @@ def _slices(works: list[dict[str, Any]]) -> str:
         for e in works
     ]  # fmt: skip
     head = ["", "rows", "features", "s of the processor", "times sorting them", "peak MB", "MB of the features"]
-    return "### Slices of numbers, pairs of conditions\n\n" + _rows(head, body)
+    return "## Slices of numbers, pairs of conditions\n\n" + _rows(head, body)
 
 
 def _bold(name: str, ours: bool) -> str:

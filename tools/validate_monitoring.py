@@ -115,7 +115,7 @@ def limit_for(paths: list[tuple[np.ndarray, np.ndarray]], cap: int) -> float:
 
 
 def false_alarms(streams: int) -> Iterator[str]:
-    yield f"### False alarms of {streams} calibrated streams of {ROWS} rows, looked at after every row"
+    yield f"## False alarms of {streams} calibrated streams of {ROWS} rows, looked at after every row"
     yield ""
     yield "| method | logits | promised | alarms | of streams |"
     yield "|---|---|---:|---:|---:|"
@@ -133,7 +133,7 @@ def false_alarms(streams: int) -> Iterator[str]:
 
 
 def seen(streams: int) -> Iterator[str]:
-    yield f"### Rows until the alarm since the start, {streams} streams of {LONGEST} rows"
+    yield f"## Rows until the alarm since the start, {streams} streams of {LONGEST} rows"
     yield ""
     yield "The fault is there from the first row on. Beside it, what temperatures alone see, at half of `alpha` each. A"
     yield "dash: most streams are never seen to be wrong. Rare: logits N(-4, 1²), events of about 3 %."
@@ -155,7 +155,7 @@ def seen(streams: int) -> Iterator[str]:
 
 
 def run_lengths(streams: int) -> Iterator[str]:
-    yield f"### Rows until a false alarm of the detector, {streams} calibrated streams"
+    yield f"## Rows until a false alarm of the detector, {streams} calibrated streams"
     yield ""
     yield "Watched for at most twenty times the promise."
     yield ""
@@ -178,7 +178,7 @@ def run_lengths(streams: int) -> Iterator[str]:
 
 
 def delays(streams: int) -> Iterator[str]:
-    yield f"### Rows from the change to the alarm, {streams} streams"
+    yield f"## Rows from the change to the alarm, {streams} streams"
     yield ""
     yield f"The change comes after {BEFORE} calibrated rows. Every method has at most one false alarm in {RUN_LENGTH}"
     yield "rows: ours promises it, the limits of the others were tuned to it on calibrated streams. Those with an alarm"
