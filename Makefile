@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu compare validate pictures wheel clean extras extras-changed
+.PHONY: help demo test test-all test-oldest lint docs site bench bench-fixes bench-gpu compare validate pictures wheel clean extras extras-changed
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -49,6 +49,10 @@ lint: $(VENV)/.with-lint ## ruff, mypy and the docstrings
 
 docs: $(VENV)/.with-test ## run every code block of the documentation
 	$(VENV)/bin/python -m pytest -m "" tests/docs/test_blocks.py
+
+# A warning is an error; nothing is fetched while it builds, and nothing when its pages are read.
+site: $(VENV)/.with-site ## the documentation as a site, every example of the gallery executed: build/site/index.html
+	$(VENV)/bin/python -m sphinx -W --keep-going -j $(JOBS) -d build/site-doctrees docs build/site
 
 bench: $(VENV)-bench/.with-peers ## every peer measured in the same run: bench/results/cpu.json, docs/benchmarks.md
 	$(VENV)-bench/bin/python bench/run.py --rows-max 100000000
@@ -100,6 +104,7 @@ extras-changed: ## as extras, those that install something else than before this
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(VENV)-bench $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info
+	rm -rf docs/gallery docs/reference/api docs/reference/commands docs/reference/documents docs/reference/errors.rst
 	rm -rf .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

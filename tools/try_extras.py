@@ -78,7 +78,7 @@ JOBS = {
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
 COMMON = ("base", "cli", "frames", "sklearn")
-OURS = ("bench", "lint", "test", "test-all")  # for those who change safecal: `.ci/run` installs them
+OURS = ("bench", "lint", "site", "test", "test-all")  # for those who change safecal: `.ci/run` installs them
 
 
 def needs(project: dict[str, Any], extra: str) -> set[str]:
