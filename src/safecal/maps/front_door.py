@@ -10,7 +10,7 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, group_codes, same_labels, weights, whole_number
+from .._checks.columns import choice, clusters, group_codes, same_labels, spelled, weights, whole_number
 from .._checks.maps import between, refused, yes_or_no
 from .._steady import steady
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
@@ -47,6 +47,7 @@ class _Trial:
 
 
 @steady
+@spelled(LimitOptions)
 def recalibrate(
     y_true: Predictions | ArrayLike,
     y_prob: ArrayLike | None = None,
