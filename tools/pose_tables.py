@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from safecal._kernels.poses import Pose, exponential, logarithm, product, tangent_errors
+from safecal._kernels.states import Pose, exponential, logarithm, product, tangent_errors
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "poses.md"
 PICTURE = PAGE.parent / "pictures" / "poses.png"

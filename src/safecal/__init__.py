@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._optional import show_versions
     from ._sums.bins import Bins
     from ._sums.histogram import Histogram
     from ._sums.scored import Scored
     from ._sums.summary import Summary
     from ._sums.table import Table
     from ._sums.tally import Tally
-    from ._versions import show_versions
     from .errors import SafecalError
     from .families.bernoulli import bernoulli
     from .families.bounded import bounded
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .judge.planning import RowsNeeded, rows_needed
     from .judge.reliability import Reliability, assess_reliability
     from .judge.verdict import Verdict
-    from .maps.front_door import recalibrate
+    from .maps import recalibrate
     from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
@@ -118,9 +118,9 @@ _HOMES = {
     "particles": "families.particles",
     "poses": "families.poses",
     "quantiles": "families.forecasts",
-    "recalibrate": "maps.front_door",
+    "recalibrate": "maps",
     "rows_needed": "judge.planning",
-    "show_versions": "_versions",
+    "show_versions": "_optional",
 }
 
 _MODULES = ("compat", "engines", "errors", "maps", "monitor", "paper", "plot", "report", "testing")
@@ -194,7 +194,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return import_module("._versions", __name__).version()
+        return import_module("._optional", __name__).version()
     if name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = value

@@ -29,7 +29,6 @@ ROOMS = {
     "_types": 0,
     "_steady": 0,
     "_optional": 1,
-    "_versions": 2,
     "_checks": 1,
     "_kernels": 1,
     "documents": 1,
@@ -62,6 +61,7 @@ FRONT_DOOR = 6
 # Steps inside one room, from the left to the right. They must form no circle.
 SAME_ROOM = {
     ("_checks", "_kernels"),
+    ("_optional", "_kernels"),
     ("compat", "watch"),
     ("families", "options"),
     ("files", "documents"),

@@ -230,3 +230,17 @@ def test_a_temperature_is_found_on_given_text_and_none_on_generated_text(
     assert abs(safecal.categorical(own, logits=log_p).ecd) < 0.1  # calibrated by construction
     with pytest.raises(FormError, match="by construction"):
         safecal.bounded(log_p[np.arange(1500), own], log_p[:, :5], vocabulary=200, text="generated")
+
+
+def test_ranges_of_tokens_are_of_perplexity(rng: np.random.Generator) -> None:
+    p = rng.dirichlet(np.full(50, 0.3), 3000)
+    logits = np.log(p)
+    token = np.array([rng.choice(50, p=row) for row in p**0.4 / (p**0.4).sum(axis=1, keepdims=True)])
+    found = safecal.bounded(
+        logits[np.arange(3000), token], np.sort(logits)[:, ::-1][:, :30], vocabulary=50, text="given"
+    ).evaluate()
+    assert found.verdict.decision == "UNSAFE"
+    assert "standard deviation" not in str(found)
+    assert "spread 1" not in str(found)
+    assert any(place.on == "perplexity" and "its perplexity is" in str(place) for place in found.verdict.where)
+    assert safecal.Evaluation.from_dict(found.to_dict()).verdict == found.verdict

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 import safecal
-from safecal._kernels.poses import Pose, exponential, inverse, logarithm, product, tangent_errors
+from safecal._kernels.states import Pose, exponential, inverse, logarithm, product, tangent_errors
 from safecal.errors import CovarianceError, FormError, MissingValueError, OptionError, RangeError, ShapeError
 
 COV = np.diag([0.02, 0.01, 0.05, 0.3, 0.1, 0.05]) ** 2

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from safecal._kernels.poses import exponential
+from safecal._kernels.states import exponential
 from safecal.errors import FileError, RangeError
 from safecal.inputs.trajectories import Trajectory, matched_times, of_group, read_covariances, read_trajectory
 

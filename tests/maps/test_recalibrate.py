@@ -164,7 +164,7 @@ def test_what_becomes_worse_is_told() -> None:
     worse = safecal.recalibrate(y, logits=z, method="temperature", safe=False)
     held = maps.Temperature().fit(y, logits=z).apply_predictions(safecal.bernoulli(y, logits=z)).evaluate(by=group)
     given = safecal.bernoulli(y, logits=z).evaluate(by=group)
-    from safecal.maps.front_door import _worse
+    from safecal.maps import _worse
 
     def said(before: safecal.Evaluation, after: safecal.Evaluation) -> tuple[str, ...]:
         return _worse(before, after, after.nll)

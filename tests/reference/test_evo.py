@@ -9,7 +9,7 @@ import pytest
 from evo.core import sync
 from evo.tools import file_interface
 
-from safecal._kernels.poses import exponential
+from safecal._kernels.states import exponential
 from safecal.inputs.trajectories import matched_times, read_trajectory
 
 pytestmark = pytest.mark.extra

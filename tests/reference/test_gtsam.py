@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._kernels.poses import Pose, exponential, logarithm
+from safecal._kernels.states import Pose, exponential, logarithm
 
 pytestmark = pytest.mark.extra
 

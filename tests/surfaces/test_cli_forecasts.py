@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,25 @@ def test_a_frame_states_its_forecast_in_one_way() -> None:
         evaluate_frame(FRAME, y_true="truth", draws="draw_*", y_prob="mean")
     with pytest.raises(FormError, match="no coverage"):
         evaluate_frame(FRAME, y_true="truth", lower="q05", upper="q95")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_forecast_of_one_number_is_not_told_of_covariances(case: str, table: Path, safecal: Safecal) -> None:
+    words, _, predictions = CASES[case]
+    page = table.with_suffix(".html")
+    text = safecal("evaluate", table, "--y", "truth", *words, "--report", page).out
+    result = predictions.evaluate()
+    shown = re.sub(r'<script type="application/json".*?</script>', "", page.read_text(), flags=re.DOTALL)
+    for said in (text, shown, result._repr_html_(), json.dumps(result.verdict.to_dict())):
+        assert not re.search("variance|spectrum|[^a-z]states[^a-z.(]", said.replace("apply_states", ""))
+        assert "positive class" not in said
+    assert "standard deviation" in text or case in ("intervals", "quantiles")
+
+
+def test_a_factor_of_standard_deviations_is_compared_with_one_of_its_kind() -> None:
+    result = library.gaussian(Y, MEAN, std=1.02 * STD).evaluate(threshold=10.0, local_threshold=10.0)
+    assert "its standard deviations are at least 1.3" in result.verdict.reason
+    assert "where 1.22 is allowed" in result.verdict.reason
+    assert "Multiply its standard deviations" in result.verdict.diagnosis.remedy
+    aside = library.gaussian(Y, MEAN - 2.0, std=4.0 * STD).evaluate()
+    assert "axis" not in str(aside)

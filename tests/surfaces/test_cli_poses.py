@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from safecal._kernels.poses import Pose, exponential, product
+from safecal._kernels.states import Pose, exponential, product
 from safecal.cli.main import main
 from safecal.maps import from_dict
 

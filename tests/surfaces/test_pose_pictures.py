@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from safecal._kernels.poses import exponential, product
+from safecal._kernels.states import exponential, product
 from safecal.families.poses import Convention, pose_errors
 from safecal.maps.poses import PoseStudy
 from safecal.report.poses import Track, _position_covariances, poses_html

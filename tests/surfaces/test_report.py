@@ -316,9 +316,9 @@ def test_states_and_densities() -> None:
     assert "its densities should be flatter" in visible(read("density")).lower()
 
 
-def test_one_dimension_has_variances() -> None:
+def test_one_dimension_has_standard_deviations() -> None:
     found = safecal.gaussian(np.linspace(-3.0, 3.0, 400), np.zeros(400), std=1.0).evaluate()
-    assert "its variances are" in found.verdict.reason
+    assert "its standard deviations are" in found.verdict.reason
     assert "covariances" not in visible(Reader(report_html(found)).root).replace("covariance that", "")
 
 
@@ -587,7 +587,7 @@ def test_temperatures_in_words() -> None:
         ("bernoulli", 2.0): "its logits are about 2 times too large",
         ("categorical", 0.25): "its logits are about 4 times too small",
         ("bernoulli", 1.001): "its logits are about right",
-        ("gaussian", 2.0): "its variances are about 2 times too small",
+        ("gaussian", 2.25): "its standard deviations are about 1.5 times too small",
         ("density", 0.5): "its densities should be sharper, with temperature 0.5",
         ("bernoulli", 0.0): "every outcome was the most likely one",
         ("bernoulli", math.inf): "its confidence carries no information",

@@ -5,7 +5,7 @@ from importlib import metadata
 import pytest
 
 import safecal
-from safecal import _versions
+from safecal import _optional
 
 
 def test_show_versions_names_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,11 +21,11 @@ def test_a_library_that_is_absent_is_said_to_be(
     def absent(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(_versions.metadata, "version", absent)
+    monkeypatch.setattr(_optional.metadata, "version", absent)
     safecal.show_versions()
     assert "torch         not installed" in capsys.readouterr().out
-    assert _versions.version() == "not installed"
+    assert _optional.version() == "not installed"
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    assert safecal.__version__ == _versions.version()
+    assert safecal.__version__ == _optional.version()

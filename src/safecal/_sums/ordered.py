@@ -33,7 +33,7 @@ __all__ = ["Order", "Ordered", "order_of_cells"]
 class Order(NamedTuple):
     """Cells one after the other, the ends of each, and their sums, as `summed` gives them."""
 
-    on: str  # "probability", "confidence", "spread" or "width"
+    on: str  # "probability", "confidence", "spread", "width" or "perplexity"
     label: int | None  # the class that is predicted in all of them, where it is one
     low: FloatArray
     high: FloatArray
@@ -58,7 +58,7 @@ class Ordered:
 
     Attributes
     ----------
-    on : {"confidence", "spread", "width"}
+    on : {"confidence", "spread", "width", "perplexity"}
         What the order is of.
     keys : ndarray of shape (cells,)
         Numbers of the cells, increasing.
@@ -139,7 +139,7 @@ class Ordered:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         fields = {
-            "on": documents.choice("confidence", "spread", "width"),
+            "on": documents.choice("confidence", "spread", "width", "perplexity"),
             "columns": documents.list_of(documents.choice(*COLUMN)),
             "cells": documents.by_number(documents.list_of(documents.numbers), CONFIDENCES * BY_CLASS),
         }

@@ -98,7 +98,7 @@ def binned_values(scored: Scored, bin_on: str) -> FloatArray:
 def by_bin(predictions: Predictions, bins: Bins, bin_on: str) -> Split:
     """Split rows by bin."""
     low, high = bins.edges[0], bins.edges[-1]
-    most = predictions.bin_range(bin_on)[1] if predictions.binned_by_default else math.inf
+    most = predictions.bin_range(bin_on)[1] if predictions.discrete else math.inf
 
     def index(scored: Scored, rows: Rows) -> IndexArray:
         # Rows that sum to 1 up to rounding have entropies that exceed their own bound by as much.

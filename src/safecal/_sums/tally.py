@@ -200,7 +200,7 @@ class Tally:
             clustering = Clustering(predictions, cluster, None if by is None else splits[-1])
         found = sweep_all(predictions, splits, weight, clustering)
         tables = [split.table(sums) for split, sums in zip(splits, found.sums, strict=False)]
-        most = predictions.bin_range("entropy")[1] if predictions.binned_by_default else math.inf
+        most = predictions.bin_range("entropy")[1] if predictions.discrete else math.inf
         return cls(
             predictions.family,
             predictions.dimension,

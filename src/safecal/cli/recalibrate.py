@@ -21,8 +21,7 @@ from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..judge.verdict import SAFE
-from ..maps import Map, SafeTemperature, Temperature, from_dict
-from ..maps.front_door import recalibrate
+from ..maps import Map, SafeTemperature, Temperature, from_dict, recalibrate
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
 from ..visible import visible

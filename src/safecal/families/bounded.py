@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks.columns import spelled, whole_number
 from .._checks.message import fail, show
-from .._kernels.bounded import Ends, Shown, bounds
+from .._kernels.categorical import Ends, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._steady import steady
 from .._sums.looks import Look
@@ -32,7 +32,7 @@ _NEAR = 1e-4  # nats: by so much an outcome and its entry in the list may differ
 _NOTES = (
     "only the most likely tokens are known, and not how the rest is shared: ECD lies between two bounds before any "
     "sampling error. The larger one stands for it, in the p-value too.",
-    "a temperature is not known, and was not judged. A range of spread, or standard deviation, is one of perplexity.",
+    "a temperature is not known, and was not judged.",
 )
 
 
@@ -48,6 +48,7 @@ class Bounded(Predictions):
         call="safecal.bounded(\n    y_logprob,\n    top_logprobs,\n    vocabulary=vocabulary,\n    "
         'text="given",\n).evaluate({})',
         mends="Sample at a higher temperature, and find how high on other text, where all log-probabilities are known.",
+        wrong="The tokens of the text are less likely to it than it says.",
     )
     outcome: ClassVar[str] = "y_logprob"
 
@@ -79,6 +80,10 @@ class Bounded(Predictions):
 
     def _score(self, rows: Rows) -> Scored:
         return Scored(*self.columns[:5, rows])
+
+    @property
+    def ordered_on(self) -> str:
+        return "perplexity"
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         return Spectral(None, None, spread_cells(self.columns[5, rows] + SPREAD_START, 1))

@@ -10,8 +10,8 @@ from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
 from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_out_nees, log_spread, whitened
 from .._kernels.forecasts import crps_of_draws, interval_score, rank_among
-from .._kernels.gaussian import LOG_2PI
 from .._kernels.spectrum import spread_cells
+from .._kernels.states import LOG_2PI
 from .._steady import steady
 from .._sums.forecasts import LEVELS, ForecastColumns
 from .._sums.looks import Look
@@ -28,8 +28,9 @@ _ELEMENTS = 1 << 21  # numbers of a block of pools
 _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for: more tell hardly more
 
 MOMENTS = Look("moments", "by the mean and the covariance of the draws")
+ON_A_LINE = replace(MOMENTS, seen="by the mean and the standard deviation of the draws")
 NEIGHBOURS = Look("neighbours", "by the neighbours of the outcome among the draws")
-_FEW = "With so few draws their covariance is not known well enough: draw more than the number of components plus 4."
+_FEW = "With so few draws their spread is not known well enough: draw more than the number of components plus 4."
 
 
 @final
@@ -43,6 +44,7 @@ class Ensemble(Predictions):
         "draws",
         call="safecal.ensemble(y_true, draws).evaluate({})",
         mends="Spread the draws about their mean, by a factor found on other rows, or add the noise that is missing.",
+        wrong="Outcomes lie farther from its draws than these lie from each other.",
     )
     outcome: ClassVar[str] = "y_true"
 
@@ -180,7 +182,8 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     if not known:
         look = replace(NEIGHBOURS, acquits=False, why=_FEW)
         return Ensemble(neighbours, d, m, look, (), labels, stated)
-    return Ensemble(moments, d, m, MOMENTS, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated)
+    look = ON_A_LINE if d == 1 else MOMENTS
+    return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated)
 
 
 def _stated(y: FloatArray, draws: FloatArray) -> FloatArray:
@@ -188,7 +191,10 @@ def _stated(y: FloatArray, draws: FloatArray) -> FloatArray:
     spread = draws.std(axis=1, ddof=1)
     # The same rows give the same answer: chance is drawn from a generator of its own.
     rank = rank_among(y, draws, np.random.default_rng(_SEED).random(len(y)))
-    error = (y - draws.mean(axis=1)) / spread
+    m = draws.shape[1]
+    # Few draws give a spread that is too small more often than too large: what makes the mean square 1, as for NEES.
+    fewer = m * (m - 3.0) / ((m - 1.0) * (m + 1.0)) if m > 3 else 1.0
+    error = np.sqrt(fewer) * (y - draws.mean(axis=1)) / spread
     ends = [np.quantile(draws, (0.5 - 0.5 * at, 0.5 + 0.5 * at), axis=1) for at in LEVELS]
     widths = [high - low for low, high in ends]
     scores = [interval_score(y, low, high, at) for (low, high), at in zip(ends, LEVELS, strict=True)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, final
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
@@ -41,8 +41,10 @@ class FamilyWords:
         What is predicted; ``{classes}`` is how many classes there are.
     scaled : str
         What a temperature acts on.
-    alone : str
-        The same in one dimension, where it has another name there.
+    alone : FamilyWords or None
+        What people read of predictions of one number, where that is something else.
+    root : bool
+        Whether ``scaled`` is so many times too large as the root of a temperature says, not the temperature itself.
     sense : {"large", "small", "sharp"}
         What those are where the temperature is above 1: so many times too large, too small, or just too sharp.
     right : str
@@ -53,6 +55,8 @@ class FamilyWords:
         How a temperature that was fitted is put to use.
     mends : str
         What corrects such predictions, where no map of safecal does.
+    wrong : str
+        What is wrong where they are over-confident, in a sentence.
     """
 
     kind: str = ""
@@ -61,24 +65,18 @@ class FamilyWords:
     right: str = ""
     call: str = "predictions.evaluate({})"
     tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."
-    alone: str = ""
+    alone: FamilyWords | None = None
     mends: str = ""
+    root: bool = False
+    wrong: str = ""
 
-    def of(self, dimension: int) -> Self:
-        """Return the words for predictions of that dimension.
+    def of(self, dimension: int) -> FamilyWords:
+        """Return the words for predictions of that dimension."""
+        return self if dimension > 1 or self.alone is None else self.alone
 
-        Examples
-        --------
-        >>> FamilyWords(scaled="covariances", alone="variances").of(1).scaled
-        'variances'
-        """
-        if dimension > 1 or not self.alone:
-            return self
-        return replace(
-            self,
-            scaled=self.alone,
-            right=self.right.replace(self.scaled.removesuffix("s"), self.alone.removesuffix("s")),
-        )
+    def multiple(self, temperature: float) -> float:
+        """Return how many times what is scaled is off, where a temperature is what the data ask for."""
+        return math.sqrt(temperature) if self.root and temperature > 0.0 else temperature
 
     @property
     def factor(self) -> str | None:
@@ -95,7 +93,7 @@ class FamilyWords:
         ('2 times too small', '4 times too large')
         """
         hot, cold = ("small", "large") if self.sense == "small" else ("large", "small")
-        times = temperature if temperature > 1.0 else 1.0 / temperature if temperature else math.inf
+        times = self.multiple(temperature if temperature > 1.0 else 1.0 / temperature if temperature else math.inf)
         return f"{times:.3g} times too {hot if temperature > 1.0 else cold}"
 
 
@@ -136,7 +134,7 @@ class Family(ABC):
 
     @property
     def ordered_on(self) -> str:
-        """What the cells of `Spectral.order` are of: ``"confidence"``, ``"spread"``, or ``"width"``."""
+        """What the cells of `Spectral.order` are of: ``"confidence"``, ``"spread"``, ``"width"``, ``"perplexity"``."""
         return "confidence" if self.discrete else "spread"
 
     @property

@@ -42,7 +42,6 @@ class _Classes(Predictions):
 
     outcome: ClassVar[str] = "y_true"
     discrete: ClassVar[bool] = True
-    binned_by_default: ClassVar[bool] = True
 
     coded: Bernoulli | Categorical
     widths: FloatArray
@@ -104,6 +103,7 @@ class Intervals(_Classes):
         "intervals",
         call="safecal.intervals(y_true, lower, upper, level=level).evaluate({})",
         mends="Widen them by errors on other rows, as conformal prediction does, and evaluate the new ones.",
+        wrong="Its intervals hold fewer outcomes than it says.",
     )
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("probability", "confidence", "entropy")
 
@@ -135,6 +135,7 @@ class Quantiles(_Classes):
         "quantiles",
         call="safecal.quantiles(y_true, values, levels=levels).evaluate({})",
         mends="Move them apart by errors on other rows, as conformal prediction does, and evaluate the new ones.",
+        wrong="Outcomes do not fall between its quantiles as often as it says.",
     )
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("confidence", "entropy")
 

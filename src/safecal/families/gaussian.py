@@ -20,7 +20,7 @@ from .._checks.states import (
     state_shapes,
     triangular_factor,
 )
-from .._kernels import gaussian as kernel
+from .._kernels import states as kernel
 from .._kernels.forecasts import crps_of_normal
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
@@ -49,11 +49,20 @@ class Gaussian(Predictions):
     words: ClassVar[FamilyWords] = FamilyWords(
         kind="states",
         scaled="covariances",
-        alone="variances",
         sense="small",
         right="the covariance that it states",
         call="safecal.gaussian(x_true, mean, cov=cov).evaluate({})",
         tempered="call `apply_states`.",
+        alone=FamilyWords(
+            kind="forecasts of a number",
+            scaled="standard deviations",
+            sense="small",
+            right="the standard deviation that it states",
+            call="safecal.gaussian(x_true, mean, std=std).evaluate({})",
+            tempered="call `apply_states`.",
+            root=True,
+            wrong="Outcomes lie farther from their forecasts than it says.",
+        ),
     )
     chi_square: ClassVar[bool] = True
     mapped: ClassVar[Mapped] = "states"

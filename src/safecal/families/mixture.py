@@ -16,7 +16,7 @@ from .._checks.mixtures import (
     true_states,
 )
 from .._checks.states import component_choice
-from .._kernels import gaussian as kernel
+from .._kernels import states as kernel
 from .._steady import steady
 from .._types import ArrayLike, FloatArray, Spread
 from .density import Density

@@ -22,7 +22,7 @@ from .._checks.mixtures import (
 )
 from .._checks.states import component_choice
 from .._kernels.ensemble import Exchanged, whitened
-from .._kernels.gaussian import wrap
+from .._kernels.states import wrap
 from .._steady import steady
 from .._sums.looks import Look
 from .._types import ArrayLike, Clouds, FloatArray, IndexArray, ParticleMethod

@@ -8,9 +8,8 @@ import numpy as np
 
 from .._checks.columns import choice, spelled
 from .._checks.message import fail, same_rows
-from .._checks.poses import DIMENSIONS, checked_poses, named
-from .._checks.states import covariance_factor
-from .._kernels.poses import Pose, Side, tangent_errors
+from .._checks.states import DIMENSIONS, checked_poses, covariance_factor, named
+from .._kernels.states import Pose, Side, tangent_errors
 from .._steady import steady
 from .._sums.looks import Look
 from .._types import AnyArray, ArrayLike, FloatArray

@@ -20,8 +20,9 @@ _AXES = {
     "confidence": "confidence in the likeliest class",
     "spread": "standard deviation",
     "width": "width",
+    "perplexity": "perplexity",
 }
-_LENGTHS = ("spread", "width")  # that are shown on a logarithmic axis
+_LENGTHS = ("spread", "width", "perplexity")  # that are shown on a logarithmic axis
 _FARTHEST = 36.0  # log-odds beyond which a float tells no probability from 1; as powers of ten, more than any spread
 _REACH = 0.5  # how far the first and the last range may stretch the axis, in widths of the others
 _TALLEST = 1.0  # how far bounds may stretch it upward and downward, in heights of the values

@@ -12,9 +12,9 @@ from typing import NamedTuple, Self, final
 
 import numpy as np
 
+from .._optional import version
 from .._sums.bins import Bins
 from .._sums.table import Table, bin_keys
-from .._versions import version
 from ..inference.results import Interval
 from ..judge.display import count
 from ..judge.evaluation import Evaluation

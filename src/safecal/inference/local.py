@@ -29,7 +29,7 @@ class Range:
 
     Attributes
     ----------
-    on : {"probability", "confidence", "spread", "width"}
+    on : {"probability", "confidence", "spread", "width", "perplexity"}
         What the predictions are ordered by. A spread is the standard deviation of a Gaussian with as much entropy.
     label : int, str or None
         The class that is predicted in all rows: its name, or its number from 0; None for all of them.
@@ -307,7 +307,7 @@ class Local:
             (
                 not (local.column("low") > local.column("high")).any()
                 and not (local.column("low") < 0.0).any()
-                and (local.on in ("spread", "width") or not (local.column("high") > 1.0).any()),
+                and (local.on in ("spread", "width", "perplexity") or not (local.column("high") > 1.0).any()),
                 "must have ranges from `low` to `high`, of what they are `on`",
             ),
             (
@@ -329,7 +329,7 @@ _RANGE: dict[str, Any] = dict.fromkeys(NUMBERS, documents.between(infinite=True)
 _RANGE |= {"label": _label, "n": documents.between(0.0), **dict.fromkeys(("share", "predicted", "observed"), _share)}
 _RANGE["dimensions"] = documents.between(1.0, infinite=True)
 _FIELDS: dict[str, Any] = {
-    "on": documents.choice("probability", "confidence", "spread", "width", ""),
+    "on": documents.choice("probability", "confidence", "spread", "width", "perplexity", ""),
     "ranges": documents.list_of(documents.record(_RANGE)),
     "error": documents.LEVEL,
     "min_share": documents.LEVEL,

@@ -101,7 +101,7 @@ def _joined(parts: list[FloatArray]) -> FloatArray:
 def _ends(order: Order, ends: IndexArray) -> FloatArray:
     """Return where each range begins and ends; the first and the last reach to 0 and 1 where they nearly do."""
     found = np.stack([order.low[ends[:, 0]], order.high[ends[:, 1] - 1]], axis=1)
-    if order.on not in ("spread", "width"):
+    if order.on not in ("spread", "width", "perplexity"):
         if order.low[0] < _NEAR:
             found[ends[:, 0] == 0, 0] = 0.0
         if order.high[-1] > 1.0 - _NEAR:

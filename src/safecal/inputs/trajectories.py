@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks.arrays import as_numbers
-from .._checks.poses import DIMENSIONS, unit_quaternions
-from .._kernels.poses import Pose
+from .._checks.states import DIMENSIONS, unit_quaternions
+from .._kernels.states import Pose
 from .._optional import polars
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import FileError, InputError

@@ -208,13 +208,13 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
     shifted, axis = shift_gain(tally)
     if shifted > max(gain, _PRICE * tally.dimension):
         assert tally.axes is not None
-        return Diagnosis(
-            "shifted",
-            f"its estimates are off to one side: on axis {axis} the truth lies {tally.axes.shift[axis]:+.2g} stated"
-            " standard deviations from them on average.",
-            "A larger covariance hides a bias and does not correct it: look for a wrong model, offset or unit on that"
-            " axis.",
-        )
+        off = f"the truth lies {tally.axes.shift[axis]:+.2g} stated standard deviations from them on average."
+        if tally.dimension == 1:
+            there, wider, on = "", "Wider error bars hide a bias and do", "."
+        else:
+            there, wider, on = f"on axis {axis} ", "A larger covariance hides a bias and does", " on that axis."
+        remedy = f"{wider} not correct it: look for a wrong model, offset or unit{on}"
+        return Diagnosis("shifted", f"its estimates are off to one side: {there}{off}", remedy)
     if tally.top is None and worst_share >= _WORST and gain > _PRICE and temperature.value > 1.0 and tally.n >= 100:
         return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
     if gain > _PRICE:
@@ -274,6 +274,8 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     if t > 1.0:
         much = how if math.isfinite(t) else "its confidence tells nothing"
         remedy = "Fit `safecal.SafeTemperature` on other rows."
+        if words.root:
+            remedy = f"Multiply its {words.scaled}: `safecal.SafeTemperature`, fitted on other rows, finds by how much."
         if math.isinf(t):
             remedy = "No temperature helps a model whose confidence tells nothing: train it again."
         return Diagnosis("too sharp", f"{much}.{also}", remedy)

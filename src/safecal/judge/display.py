@@ -301,7 +301,7 @@ def forecast_rows(found: Forecast | None) -> list[Metric]:
         ),
         ("coverage", number(share.value), f"of intervals of 90 %, {ends}"),
         ("at 50 %", number(fifty.value), others),
-        ("bias", number(found.bias.value, signed=True), f"outcome less forecast, over its spread{bias}"),
+        ("bias", number(found.bias.value, signed=True), f"outcome less forecast, over spread{bias}"),
         ("sharpness", _size(found.sharpness), f"mean standard deviation; intervals of 90 %: {ninety.width:.3g}"),
         ("CRPS", _size(found.crps), f"smaller is better; interval score of 90 %: {ninety.score:.4g}"),
     ]

@@ -25,10 +25,9 @@ from ..inference.results import Interval, TestResult
 from ..options import LimitOptions, Limits
 from ..slices.results import Slices
 from .display import evaluation_text
-from .evaluation_documents import DERIVED, FIELDS, METRICS, PARTS, check
 from .groups import GroupVerdict, group_verdict
 from .looks import deciding, joint_group, joint_verdict
-from .readings import Readings
+from .readings import DERIVED, FIELDS, METRICS, PARTS, Readings, check
 from .reasons import reading
 from .reliability import Reliability, assess_reliability, tells_reliability
 from .verdict import Verdict, judge

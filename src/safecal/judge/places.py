@@ -58,7 +58,7 @@ class Place:
         ECD there; the bounds of all places of a kind hold together.
     seen, announced : float
         Mistakes that were made there, and that were announced; NaN for states and densities.
-    on : {"probability", "confidence", "spread", "width"}
+    on : {"probability", "confidence", "spread", "width", "perplexity"}
         What ``predicted`` and the ends of a range are of.
     low, high : float
         The ends of a range; NaN for groups and slices.
@@ -121,7 +121,9 @@ class Place:
             return f"in {self.label} it announced {_count(self.announced)} mistakes and made {_count(self.seen)}"
         if self.by == "temperature" and not math.isnan(self.predicted):
             return f"in {self.label} its logits {'are' if self.shown else 'may be'} too large"
-        if math.isnan(self.predicted) or self.on == "width":
+        if self.type == "range" and self.on in _LENGTHS:
+            return f"where {_LENGTHS[self.on].format(_ends(self.low, self.high))} than it says"
+        if math.isnan(self.predicted) or self.on in _LENGTHS:
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type != "range":
             start = f"in {self.label}" if self.type == "group" else f"where {self.label}"
@@ -180,6 +182,12 @@ class Place:
         return found
 
 
+# What rows without probabilities are ordered by, and what happens in a range of that.
+_LENGTHS = {
+    "spread": "its standard deviation is {}, outcomes lie farther out",
+    "width": "it is {} wide, outcomes lie farther out",
+    "perplexity": "its perplexity is {}, tokens are less likely",
+}
 _share = documents.between(0.0, 1.000001, missing=True)
 _some = documents.between(0.0, missing=True)
 _FIELDS: dict[str, Any] = {
@@ -192,7 +200,7 @@ _FIELDS: dict[str, Any] = {
     **dict.fromkeys(("share", "predicted", "observed"), _share),
     "ecd": Interval.from_dict,
     **dict.fromkeys(("seen", "announced"), _some),
-    "on": documents.choice("probability", "confidence", "spread", "width"),
+    "on": documents.choice("probability", "confidence", "spread", "width", "perplexity"),
     **dict.fromkeys(("low", "high"), documents.numbers),
 }
 
@@ -316,7 +324,7 @@ def brief_range(on: str, label: str | int | None, low: float, high: float) -> st
 
 def _said(on: str, low: float, high: float) -> str:
     """Say what a model says in a range."""
-    if on in ("spread", "width"):
+    if on in _LENGTHS:
         return f"{on} {_ends(low, high)}"
     ends = f"{_ends(100.0 * low, 100.0 * high)} %"
     return f"says {ends}" if on == "probability" else f"{ends} sure"

@@ -1,12 +1,15 @@
-"""What is read off the sums of an evaluation: the metrics, and what is found when it is first asked for."""
+"""What is read off the sums of an evaluation: the metrics, what is found when first asked for, and its document."""
+
+from __future__ import annotations
 
 import math
 from abc import ABC
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import documents
 from .._checks.columns import fraction
 from .._steady import steadied
 from .._sums.histogram import Histogram
@@ -17,6 +20,7 @@ from ..inference.bounds import Bounds, law_of
 from ..inference.calibration import tally_test
 from ..inference.cox import Cox
 from ..inference.forecasts import Forecast
+from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import Axis, ClassShifts, axes_of
@@ -25,7 +29,10 @@ from .display import Metric, class_rows, cox_rows, forecast_rows, inference_rows
 from .reliability import Reliability, reliability_of
 from .verdict import Verdict
 
-__all__ = ["Readings"]
+if TYPE_CHECKING:
+    from .evaluation import Evaluation
+
+__all__ = ["DERIVED", "FIELDS", "METRICS", "PARTS", "Readings", "check"]
 
 
 @steadied
@@ -220,3 +227,65 @@ class Readings(ABC):
         if not self.summary.n_impossible:  # no shift explains an impossible outcome
             head += cox_rows(self.cox) + class_rows(self.class_shifts)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
+
+
+def check(evaluation: Evaluation, derived: Mapping[str, Any]) -> None:
+    """Refuse parts that are not of one evaluation, and numbers that its sums do not give."""
+    e, v, own = evaluation, evaluation.verdict, {"family": evaluation.family, "n": evaluation.n}
+    parts = {"ecd": e.interval, **{name: getattr(e, name) for name in ("limits", "temperature", "mistakes")}}
+    documents.every((
+        *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
+        (v.n_impossible == e.summary.n_impossible, "must have the same `n_impossible` in its `verdict`"),
+        (documents.agrees(e.interval.value, e.ecd), "must have the ECD of its sums in its `interval`"),
+        (e.slices is None or e.slices.n == e.n, "must have as many rows in its `slices`"),
+        (e.interval.level == e.limits.level, "must have the `level` of its limits in its `interval`"),
+        (_same_looks(e), "must have the looks of its tally in its `verdict`, with their ECD"),
+        *((derived.get(name, mine) == mine, f"must have the `{name}` of its tally") for name, mine in own.items()),
+    ))  # fmt: skip
+    with documents.at("metrics"):
+        for name, value in derived.get("metrics", {}).items():
+            if name not in METRICS or not documents.agrees(value, getattr(e, name)):
+                documents.refuse(f"must be what the sums give; `{name}` is not")
+
+
+def _same_looks(evaluation: Evaluation) -> bool:
+    tally, said = evaluation.tally, evaluation.verdict.looks
+    looks = [one for one in (tally, *tally.others) if one.look is not None]
+    return len(looks) == len(said) and all(
+        found.look == one.look and documents.agrees(found.ecd.value, one.summary.ecd)
+        for found, one in zip(said, looks, strict=True)
+    )
+
+
+PARTS: dict[str, Any] = {
+    "verdict": Verdict.from_dict,
+    "test": TestResult.from_dict,
+    "interval": Interval.from_dict,
+    "temperature": Interval.from_dict,
+    "mistakes": documents.optional(Mistakes.from_dict),
+    "local": Local.from_dict,
+    "reliability": documents.optional(Reliability.from_dict),
+    "tally": Tally.from_dict,
+}
+METRICS = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias")
+FIELDS: dict[str, Any] = {"limits": Limits.from_dict, "cox": documents.optional(Cox.from_dict), **PARTS}
+
+
+def _aside(kind: str) -> Callable[[Any], None]:
+    """Pass over what is not read back: it is found anew, or was added by the command line."""
+
+    def reader(value: Any) -> None:
+        if not isinstance(value, Mapping) or value.get("kind") != f"safecal.{kind}":
+            documents.refuse(f"must be a safecal.{kind} document", value)
+
+    return reader
+
+
+DERIVED: dict[str, Any] = {
+    "class_shifts": documents.optional(ClassShifts.from_dict),  # found anew, where it is asked for
+    "family": documents.text,
+    "n": documents.count(1),
+    "metrics": documents.mapping_of(documents.numbers),
+    "baseline": _aside("baseline"),  # how it compares with an earlier one
+    "forecast": _aside("forecast"),
+}

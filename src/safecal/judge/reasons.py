@@ -165,7 +165,13 @@ class Average:
             return f"its temperature {how.replace('are ', 'is ')} {value:.3g}"
         if value < _CALIBRATED:
             return what.format("are not")
-        return what.format("may be any number of times" if math.isinf(value) else f"{how} {value:.3g} times")
+        many = f"{how} {self.words.multiple(value):.3g} times"
+        return what.format("may be any number of times" if math.isinf(value) else many)
+
+    @property
+    def times_allowed(self) -> str:
+        """Say how many times too large something may be."""
+        return f"{self.words.multiple(self.temperature.limit):.3g} is allowed"
 
     @property
     def scales(self) -> list[Scale]:
@@ -215,7 +221,7 @@ def _beyond(average: Average, at: str, scaled: bool) -> str:
         named = scaled and _CALIBRATED <= t.interval.value < math.inf
         return text + (f"; {average.times('are about', t.interval.value)}" if named else "")
     if t.beyond:
-        return f"{average.times('are at least', t.interval.low)} {at}, where {t.limit:g} is allowed"
+        return f"{average.times('are at least', t.interval.low)} {at}, where {average.times_allowed}"
     ratio, mistakes = average.ratio, average.mistakes
     assert ratio is not None
     assert mistakes is not None
@@ -233,8 +239,9 @@ def _undecided(average: Average) -> str:
         return f"ECD lies between {i.low:.3g} and {i.high:.3g}, and {average.allowed} is allowed"
     if not t.within:
         least, most = t.interval.low, t.interval.high
-        how = f"are between {least:.3g} and" if least >= _CALIBRATED or average.words.factor is None else "may be up to"
-        return f"{average.times(how, most)}, and {t.limit:g} is allowed"
+        some = average.words.multiple(least)
+        how = f"are between {some:.3g} and" if least >= _CALIBRATED or average.words.factor is None else "may be up to"
+        return f"{average.times(how, most)}, and {average.times_allowed}"
     ratio, mistakes = average.ratio, average.mistakes
     if ratio is None or mistakes is None:
         return "there is nothing to judge"

@@ -10,9 +10,9 @@ from datetime import datetime
 from importlib import metadata
 from typing import Any, final
 
+from .._optional import version
 from .._sums.bins import Bins
 from .._sums.table import Table
-from .._versions import version
 from ..families.predictions import family_named
 from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
@@ -296,7 +296,7 @@ GLOSSARY = (
     ),
     ("range", "a part of the predictions in their order: from half to a sixteenth of the rows"),
     ("suspected", "the estimate is beyond the limit, but its lower bound is not: more rows would decide"),
-    ("dimension", "two nats of spread of the surprise, at least one; for states their dimension, for two classes 1"),
+    ("dimension", "two nats of spread of the surprise, at least one; that of a vector, 1 for two classes"),
     ("over-confident", "more surprised than announced; unsafe, because people rely on its certainty"),
     ("under-confident", "less surprised than announced; cautious"),
     ("impossible", "something happened to which the model had given probability 0: an infinite surprise"),
@@ -358,7 +358,8 @@ def snippet(evaluation: Evaluation) -> str:
     always = ("threshold", "max_temperature", "level")
     changed = [n for n in e.limits.__slots__ if n in always or getattr(e.limits, n) != getattr(Limits(), n)]
     options += [f"{name}={getattr(e.limits, name)!r}" for name in changed]
-    call = family_named(e.family).words.call.format("".join(f"\n    {option}," for option in options) + "\n")
+    listed = "".join(f"\n    {option}," for option in options)
+    call = family_named(e.family).words.of(e.dimension).call.format(listed + "\n")
     return f"import safecal\n\nresult = {call}\nprint(result.verdict)\n"
 
 

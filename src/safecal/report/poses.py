@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks.poses import DIMENSIONS
-from .._kernels.poses import Pose, exponential, product
+from .._checks.states import DIMENSIONS
+from .._kernels.states import Pose, exponential, product
 from .._types import FloatArray, IndexArray
 from ..families.poses import Convention, pose_errors
 from ..files import write_atomically

@@ -94,7 +94,7 @@ _MENDS = {
 
 def _for_unsafe(evaluation: Evaluation, verdict: Verdict) -> list[Step]:
     family = family_named(evaluation.family)
-    if not family.discrete:
+    if not family.discrete or family.words.wrong:
         steps: list[Step] = [
             ("Do not rely on its uncertainty.", "Gates and alarms that are built on it miss more than they promise.")
         ]
@@ -266,6 +266,8 @@ _PYTHON = {
 def _snippet(evaluation: Evaluation, fix: Recalibration | None) -> str:
     """Return Python that finds the same fix from the data; where none was tried, with a report of it."""
     given, use = _PYTHON[family_named(evaluation.family).mapped]
+    if evaluation.dimension == 1:
+        given, use = given.replace("cov", "std"), use.replace("cov", "std")
     groups = evaluation.groups if fix is None else fix.before.groups
     options = ["by=groups"] if groups is not None else []
     options += ["cluster=clusters"] if evaluation.test.method == "cluster" else []

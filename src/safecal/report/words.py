@@ -77,7 +77,8 @@ def kind(evaluation: Evaluation) -> str:
     """Say what was predicted."""
     many = evaluation.tally.most_entropy
     classes = f"{math.exp(many):.0f}" if math.isfinite(many) else "several"
-    name = family_named(evaluation.family).words.kind.format(classes=classes) or evaluation.family
+    words = family_named(evaluation.family).words.of(evaluation.dimension)
+    name = words.kind.format(classes=classes) or evaluation.family
     return name if evaluation.dimension == 1 else f"{name} in {evaluation.dimension} dimensions"
 
 
@@ -89,7 +90,7 @@ def temperature_in_words(family: str, value: float, method: str = "", dimension:
     >>> temperature_in_words("bernoulli", 1.98)
     'its logits are about 1.98 times too large'
     >>> temperature_in_words("gaussian", 0.5), temperature_in_words("gaussian", 2.0, dimension=3)
-    ('its variances are about 2 times too large', 'its covariances are about 2 times too small')
+    ('its standard deviations are about 1.41 times too large', 'its covariances are about 2 times too small')
     """
     if math.isnan(value):
         return f"there is none: {method.removeprefix('none: ')}"
@@ -99,7 +100,7 @@ def temperature_in_words(family: str, value: float, method: str = "", dimension:
         return "every outcome was the most likely one"
     words = family_named(family).words.of(dimension)
     what = words.scaled
-    factor = plain(max(value, 1.0 / value))
+    factor = plain(words.multiple(max(value, 1.0 / value)))
     if factor == "1":
         return f"its {what} are about right"
     if words.factor is None:
@@ -152,7 +153,10 @@ def _unsafe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         )
         rest = evaluation.summary.ecd_possible
         return [said] + ([] if math.isnan(rest) else [f"Without {'it' if one else 'them'}, ECD is {shown(rest)} nat."])
-    if not family_named(evaluation.family).discrete:
+    family = family_named(evaluation.family)
+    if wrong := family.words.of(evaluation.dimension).wrong:
+        said = wrong
+    elif not family.discrete:
         said = "The true values lie farther from its predictions than it says."
     else:
         said = "When the model is sure, it is wrong more often than it says."
@@ -295,5 +299,6 @@ def _factor(place: str, average: Average, value: float, how: str) -> Opening:
     allowed = f"Up to {plain(average.temperature.limit)} is allowed."
     if average.words.factor is None:
         return Opening(place, plain(value), f"is its temperature{how}. {allowed}")
-    about = f"{average.words.right}{how}. Up to {plain(average.temperature.limit)} times is allowed."
-    return Opening(place, f"{plain(value)} times", about)
+    limit = plain(average.words.multiple(average.temperature.limit))
+    about = f"{average.words.right}{how}. Up to {limit} times is allowed."
+    return Opening(place, f"{plain(average.words.multiple(value))} times", about)

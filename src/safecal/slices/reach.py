@@ -112,7 +112,7 @@ def reach_of(
             t = -float(special.stdtrit(max(tested - 1.0, 1.0), alpha))
             shown = special.ndtr((mean * math.sqrt(tested) - t * math.sqrt(wide)) / math.sqrt(variance))
             if found * shown >= _WANTED:
-                classes = predictions.binned_by_default
+                classes = predictions.discrete
                 return Reach(share, times if over else 1.0 / times, float(found * shown), classes)
     return None
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote, unquote_to_bytes, urlsplit, urlunsplit
 from .. import documents
 from .._checks.columns import whole_number
 from .._checks.message import fail
-from .._versions import version
+from .._optional import version
 from ..errors import NotifyError, OptionError
 from ..visible import shortened
 from .history import Raised

@@ -4,8 +4,8 @@ import math
 from collections.abc import Hashable, Mapping
 from datetime import datetime
 
+from .._optional import version
 from .._sums.summary import as_sums
-from .._versions import version
 from ..html.frame import PRESS, Column, file_of, icon, number_table, pairs_table, section, sorting_table
 from ..html.markup import (
     Markup,

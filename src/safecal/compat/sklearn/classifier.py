@@ -19,7 +19,7 @@ from ...families.bernoulli import bernoulli
 from ...families.categorical import categorical
 from ...families.predictions import Predictions
 from ...judge.evaluation import Evaluation
-from ...maps.front_door import recalibrate
+from ...maps import recalibrate
 
 __all__ = ["SafeCalibratedClassifier"]
 

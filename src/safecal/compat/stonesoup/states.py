@@ -18,7 +18,7 @@ from stonesoup.types.state import (
 )
 
 from ..._checks.message import fail
-from ..._kernels.gaussian import marginal_factor
+from ..._kernels.states import marginal_factor
 from ..._sums.scored import Scored
 from ..._types import FloatArray
 from ...errors import FormError, InputError, ShapeError

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail
-from ..._kernels.gaussian import LOG_2PI
 from ..._kernels.spectrum import NODES
+from ..._kernels.states import LOG_2PI
 from ..._sums import tally
 from ..._sums.clusters import BASE, NEAR, RARE
 from ..._types import AnyArray, FloatArray
