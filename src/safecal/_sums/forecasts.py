@@ -257,7 +257,7 @@ class VectorSums:
         return sums
 
 
-def read_sums(document: Mapping[str, Any]) -> ForecastSums | VectorSums:
+def read_sums(document: Any) -> ForecastSums | VectorSums:
     """Read the sums of forecasts, of numbers or of vectors."""
-    kind: Any = getattr(document, "get", {}.get)("kind")  # what is no document is refused by its reader
-    return VectorSums.from_dict(document) if kind == "safecal.vector_sums" else ForecastSums.from_dict(document)
+    of_vectors = isinstance(document, Mapping) and document.get("kind") == "safecal.vector_sums"
+    return VectorSums.from_dict(document) if of_vectors else ForecastSums.from_dict(document)
