@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu validate pictures wheel clean extras extras-changed
+.PHONY: help demo test test-all test-oldest lint docs bench bench-fixes bench-gpu compare validate pictures wheel clean extras extras-changed
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -66,6 +66,9 @@ bench-fixes: $(VENV)-bench/.with-peers ## maps beside those of others, docs/fixe
 bench-gpu: ## the GPU benchmark, with the Python of an environment that has torch and CUDA: make bench-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) bench/gpu.py
 
+compare: $(VENV)-bench/.with-peers ## every peer asked the same questions: bench/results/peers.json, docs/comparison.md
+	$(VENV)-bench/bin/python tools/compare_peers.py
+
 validate: $(VENV)/.with-plot,stonesoup $(VENV)/.with-peers ## the published tables of size, power and coverage; resumes where it was stopped
 	$(VENV)/bin/python tools/validate.py
 	$(VENV)/bin/python tools/validate_recalibration.py > docs/validation/recalibration.md.part
@@ -79,7 +82,7 @@ validate: $(VENV)/.with-plot,stonesoup $(VENV)/.with-peers ## the published tabl
 	$(VENV)/bin/python tools/tracking_tables.py
 	$(VENV)/bin/python tools/validate_monitoring.py
 
-pictures: $(VENV)/.with-cli ## the pictures of the documentation
+pictures: $(VENV)/.with-cli,sklearn ## the pictures of the documentation; needs chromium
 	$(VENV)/bin/python tools/draw_pictures.py
 
 wheel: $(VENV)/.with-build ## build, install in a fresh environment, look inside

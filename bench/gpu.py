@@ -12,6 +12,8 @@ whole call, which waits for the device, and `evaluate` the whole call to a verdi
 4096 rows is from that of the same rows in float64 on the processor. `hidden` makes logits from hidden states (8192 x
 4096, V = 128 256, bf16) 1024 rows at a time; `product` is the matrix product alone, all logits at once.
 
+Before that, 20 cases are held to the processor: counts and decisions must be equal, sums and temperatures near.
+
 A second table sums 5e8 two-outcome predictions to a Summary. `kernel` is its one pass; `read` is `p.sum()` plus reading
 the bytes of the labels (as floats: torch takes four times as long to sum bytes as such); `compiled` and `eager` are the
 textbook formulas for the sums of surprisal, entropy, varentropy and the squared error. The status is 1 where a target
@@ -24,6 +26,7 @@ from typing import Any
 import torch
 import triton
 
+from safecal import Evaluation
 from safecal.engines.torch import binary_summary, evaluate, row_scores, summary, tally, triton_binary
 from safecal.engines.torch.tensors import WIDTHS
 from safecal.engines.torch.triton_nodes import launch_nodes
@@ -113,6 +116,51 @@ def measure_verdict(rows: int, classes: int, dtype: torch.dtype) -> tuple[dict[s
     found, wanted = evaluate(drawn, sharp), evaluate(drawn.cpu(), sharp.double().cpu())
     assert found.verdict.decision == wanted.verdict.decision
     return times, abs(found.temperature.value / wanted.temperature.value - 1.0)
+
+
+CASES = (  # classes (1: two outcomes, by their log-odds; 0: by their probabilities), rows, dtype, times too sharp, bins
+    (2, 30_000, torch.float32, 1.5, 10), (3, 50_000, torch.bfloat16, 1.0, 10), (5, 2000, torch.float16, 3.0, 7),
+    (10, 40_000, torch.float32, 2.0, 40), (10, 40_000, torch.bfloat16, 0.7, 10), (32, 9000, torch.float32, 1.0, 10),
+    (33, 9000, torch.float32, 1.2, 10), (64, 30_000, torch.float16, 1.5, 10), (128, 9000, torch.float32, 1.0, 5),
+    (129, 9000, torch.float32, 1.5, 10), (512, 3000, torch.bfloat16, 1.1, 10), (513, 3000, torch.float32, 1.1, 10),
+    (1000, 5000, torch.bfloat16, 1.5, 10), (40_000, 700, torch.bfloat16, 1.2, 10), (1, 300_000, torch.float32, 1.4, 10),
+    (1, 300_000, torch.bfloat16, 1.0, 25), (1, 900, torch.float16, 2.0, 3), (0, 300_000, torch.float32, 1.4, 10),
+    (0, 300_000, torch.float32, 1.0, 25), (0, 900, torch.float32, 0.5, 4),
+)  # fmt: skip
+
+
+def compare() -> bool:
+    """Hold the tallies of the device to those of the processor; tell whether one differs."""
+    generator = torch.Generator("cuda").manual_seed(1)
+    worst_sum = worst_temperature = 0.0
+    missed = False
+    for classes, rows, dtype, times, bins in CASES:
+        z = torch.randn((rows, max(classes, 1)), device="cuda", generator=generator) * 2.0
+        if classes > 1:
+            y = torch.multinomial(torch.softmax(z, -1), 1, generator=generator)[:, 0]
+            given = {"logits": (times * z).to(dtype)}
+        else:
+            z = z[:, 0]
+            y = (torch.rand(rows, device="cuda", generator=generator) < torch.sigmoid(z)).to(torch.uint8)
+            given = {"logits": (times * z).to(dtype)} if classes else {"y_prob": torch.sigmoid(times * z).to(dtype)}
+        y[::17] = 99 if classes < 2 else -100
+        ours = tally(y, **given, ignore_index=int(y[0]), bins=bins)
+        theirs = tally(y.cpu(), **{k: v.cpu() for k, v in given.items()}, ignore_index=int(y[0]), bins=bins)
+        assert ours.bins is not None
+        assert theirs.bins is not None
+        missed |= ours.bins.n.tolist() != theirs.bins.n.tolist()
+        missed |= ours.n_certain != theirs.n_certain
+        a, b = ours.summary.to_dict(), theirs.summary.to_dict()
+        for name in ("sum_entropy", "sum_varentropy", "sum_brier", "sum_confidence", "sum_excess2_weight2"):
+            worst_sum = max(worst_sum, abs(a[name] / b[name] - 1.0))
+        first, second = Evaluation.of(ours), Evaluation.of(theirs)
+        missed |= first.verdict.decision != second.verdict.decision
+        worst_temperature = max(worst_temperature, abs(first.temperature.value / second.temperature.value - 1.0))
+    print(
+        f"{len(CASES)} cases beside the processor: counts and decisions {'DIFFER' if missed else 'equal'}, sums to "
+        f"{worst_sum:.0e}, T to {worst_temperature:.0e}"
+    )
+    return missed or worst_sum > 1e-6 or worst_temperature > 1e-4
 
 
 def verdict_table() -> bool:
@@ -221,6 +269,7 @@ def main() -> int:
         ratio = " | ".join(f"{r:.2f}" for r in ratios)
         speed = rows * classes * dtype.itemsize / times["ours"] / 1e9
         print(f"| {rows} x {classes} | {str(dtype)[6:]} | {shown} | {ratio} | {speed:.2f} | {worst:.1e} |", flush=True)
+    missed |= compare()
     missed |= verdict_table()
     missed |= binary_table()
     print("a target was missed" if missed else "all targets were met")

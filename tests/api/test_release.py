@@ -44,7 +44,7 @@ def test_workflows_call_only_targets_and_tools_that_exist() -> None:
     assert {"lint", "test-oldest", "wheel"} <= called <= targets
     tools = {tool for line in commands() for tool in re.findall(r"\btools/\S+\.py", line)}
     tools |= set(re.findall(r"\btools/\S+\.py", PYPROJECT["tool"]["cibuildwheel"]["test-command"]))
-    assert tools == {"tools/check_release.py", "tools/check_wheel.py"}
+    assert tools == {"tools/check_release.py", "tools/check_wheel.py", "tools/readme_for_pypi.py"}
     assert all((ROOT / tool).is_file() for tool in tools)
 
 

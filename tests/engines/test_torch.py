@@ -272,8 +272,13 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 INTERPRETED = """
 import sys, torch
+import triton.language as tl
+from triton.runtime import interpreter
 from safecal.engines.torch.triton_categorical import launch
 from safecal.engines.torch.triton_nodes import launch_nodes
+# At each call in a kernel the interpreter changes the language again, and takes longer than the kernel: do it once.
+interpreter._patch_lang(tl.sum.fn)
+interpreter.InterpretedFunction.__call__ = lambda self, *args, **named: self.rewrite()(*args, **named)
 found = []
 for z, y, ignored, level in torch.load(sys.argv[1]):
     out = torch.full(((4, 8, 31)[level], y.numel()), 123.0)

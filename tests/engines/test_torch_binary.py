@@ -164,7 +164,12 @@ def test_exactly_one_form() -> None:
 
 INTERPRETED = """
 import sys, torch
+import triton.language as tl
+from triton.runtime import interpreter
 from safecal.engines.torch.triton_binary import SUMS, launch_rows, launch_sums, programs
+# At each call in a kernel the interpreter changes the language again, and takes longer than the kernel: do it once.
+interpreter._patch_lang(tl.sum.fn)
+interpreter.InterpretedFunction.__call__ = lambda self, *args, **named: self.rewrite()(*args, **named)
 found = []
 for y, x, logits in torch.load(sys.argv[1]):
     rows = torch.full((4, y.numel()), 123.0)

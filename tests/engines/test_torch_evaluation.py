@@ -1,5 +1,9 @@
 """Evaluations of tensors, held to those of arrays."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,13 +11,16 @@ import pytest
 
 import safecal
 from safecal import errors
+from safecal._sums.bins import Bins
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.extra
 
 from safecal.engines import torch as engine  # noqa: E402
 from safecal.engines.torch.evaluation import ScoredRows  # noqa: E402
+from safecal.engines.torch.sums import FORMS, Rulers, add_rows, class_columns  # noqa: E402
 from safecal.engines.torch.tensors import scored_columns  # noqa: E402
+from safecal.engines.torch.triton_sums import named  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -136,3 +143,50 @@ def test_scored_rows_can_be_taken_but_have_no_partition() -> None:
     assert rows.ecd == pytest.approx(safecal.categorical(y.numpy(), logits=z.numpy()).ecd)
     with pytest.raises(errors.UnavailableError, match="five temperatures"):
         rows.log_partition(2.0)
+
+
+INTERPRETED = """
+import sys, torch
+from safecal.engines.torch.triton_sums import sum_classes, sum_outcomes
+calls = {"classes": sum_classes, "outcomes": sum_outcomes}
+torch.save([calls[name](*given) for name, given in torch.load(sys.argv[1])], sys.argv[2])
+"""
+
+
+@pytest.mark.proof
+def test_the_kernels_of_sums_in_the_interpreter(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    few, many = (Rulers.of(Bins.uniform(count).edges, "cpu") for count in (10, 12))
+    cases: list[tuple[str, tuple[Any, ...]]] = []
+    wanted: list[dict[str, Any]] = []
+    for rows, classes, rulers in ((150, 3, many), (140, 130, few)):
+        y, z = too_sharp((rows, classes), 1.5)
+        z[5, 0], z[7, 2], y[5], y[3] = -torch.inf, -torch.inf, 0, -100  # an impossible outcome, and a row left out
+        found = scored_columns(y, z, -100, None, 2).float()
+        cases.append(("classes", (found, y, *rulers, classes, -100)))
+        wanted.append(add_rows(class_columns(found, y, classes), y != -100, rulers))
+    for logits, ignored, rulers in ((True, None, few), (False, 7, many)):
+        y, z = (torch.arange(600) % 2).to(torch.uint8), torch.linspace(-9.0, 9.0, 600)
+        z[1], z[2], y[1] = torch.inf, -torch.inf, 0
+        y[5] = 0 if ignored is None else ignored
+        x = z if logits else z.sigmoid()
+        edges = rulers.edges.logit() if logits else rulers.edges
+        cases.append(("outcomes", (x, y, edges, rulers.centres, logits, ignored)))
+        wanted.append(add_rows(FORMS["bernoulli", logits](x, y), y != (7 if ignored else 9), rulers))
+    # What float32 does not hold, and what has no answer, is counted: such sums are not used.
+    y, z = torch.tensor([0, 1, 5], dtype=torch.uint8), torch.tensor([1e13, torch.nan, 0.0])
+    cases.append(("outcomes", (z, y, few.edges.logit(), few.centres, True, None)))
+    torch.save(cases, tmp_path / "cases")
+    run = [sys.executable, "-c", INTERPRETED, str(tmp_path / "cases"), str(tmp_path / "found")]
+    subprocess.run(run, env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, capture_output=True)
+    *sums, last = torch.load(tmp_path / "found")
+    assert last[:2].tolist() == [2.0, 1.0]
+    for (name, given), summed, states in zip(cases, sums, wanted, strict=False):
+        found = named(summed.numpy(), len(given[2]) - 1, given[4] if name == "classes" else None)
+        assert found.pop("bad") == found.pop("far") == 0.0
+        for state, values in found.items():
+            expected = states[state].double().numpy()
+            # Terms of a sum may cancel; those of one state are of like size.
+            np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
+            if state in ("sums", "ordered"):
+                np.testing.assert_array_equal(values[:, :3], expected[:, :3])

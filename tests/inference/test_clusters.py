@@ -76,7 +76,7 @@ def test_tails_at_the_nodes_are_those_of_the_rows(law: str, weighted: bool) -> N
     assert isinstance(found, ClusteredLaw)
     for beta in (0.5, 1.0, 2.0):
         assert found.tails(beta) == pytest.approx(rows.tails(beta), rel=1e-3 if weighted else 1e-5)
-        chance = special.expit(-beta * rows.rows.sizes[:, 0])
+        chance = special.expit(-beta * rows.rows.sizes[0])
         spread = rows.rows.weight * np.sqrt(rows.rows.cumulants(beta)[2])
         wanted = rarest_half(chance, spread), rarest_half(1.0 - chance, spread)
         assert [float(x[0]) for x in found.rarity(beta)] == pytest.approx(wanted, rel=2e-3)

@@ -1,4 +1,4 @@
-"""Bounds where rows of a cluster may share a shock: slow obvious sums over rows, one cluster after the other.
+"""Bounds where rows of a cluster may share a shock: slow obvious sums over rows.
 
 The rule is that of `safecal.inference.dependence`, written down once more without any of its shortcuts.
 """
@@ -26,12 +26,9 @@ class ClusteredRows:
         log_partition, mean, variance, _ = self.rows.cumulants(beta)
         w, e, sd = self.rows.weight, self.seen - mean, np.sqrt(variance)
         q = -np.expm1(-log_partition)
-        S, V, C, E = (np.array([f(self.codes == k) for k in np.unique(self.codes)]) for f in (
-            lambda i: (w * e)[i].sum(),
-            lambda i: (w**2 * variance)[i].sum(),
-            lambda i: (w * sd)[i].sum() ** 2,
-            lambda i: (w**2 * e**2)[i].sum(),
-        ))  # fmt: skip
+        _, cluster = np.unique(self.codes, return_inverse=True)
+        S, V, deviation, E = (np.bincount(cluster, x) for x in (w * e, w**2 * variance, w * sd, w**2 * e**2))
+        C = deviation**2
         G = len(S)
         effective = C.sum() ** 2 / (C**2).sum()
         likely = correlation(S, V, C, E)
@@ -71,13 +68,12 @@ def correlation(S: np.ndarray, V: np.ndarray, C: np.ndarray, E: np.ndarray) -> f
 
 def rarest_half(chance: np.ndarray, deviation: np.ndarray) -> float:
     """Return the mean chance where it is smallest: of the rows that hold half of all deviations, one cut in two."""
-    half, taken, total = deviation.sum() / 2.0, 0.0, 0.0
+    half = deviation.sum() / 2.0
     if half == 0.0:
         return 1.0
-    for k in np.argsort(chance, kind="stable"):
-        part = min(deviation[k], half - taken)
-        taken, total = taken + part, total + part * chance[k]
-    return total / half
+    order = np.argsort(chance, kind="stable")
+    parts = np.diff(np.minimum(np.cumsum(deviation[order]), half), prepend=0.0)
+    return float(parts @ chance[order]) / half
 
 
 def ecd_bounds(e: np.ndarray, v: np.ndarray, q: np.ndarray, w: np.ndarray, codes: np.ndarray, alpha: float,

@@ -16,7 +16,7 @@ from scipy import optimize, special, stats
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of classes: sizes (n, K - 1), infinite for impossible outcomes; weights; and the sum that was seen."""
+    """Rows of classes: sizes (K - 1, n), infinite for impossible outcomes; weights; and the sum that was seen."""
 
     sizes: np.ndarray
     weight: np.ndarray
@@ -25,23 +25,23 @@ class Rows:
     def cumulants(self, beta: float | np.ndarray) -> np.ndarray:
         """Return log-partition, mean, variance and third cumulant of the surprise of each row, at its own beta."""
         x, odds = self._odds(beta)
-        total = 1.0 + odds.sum(axis=1)
-        p = odds / total[:, None]
-        mean = (p * x).sum(axis=1)
-        centred = x - mean[:, None]
-        variance = (p * centred**2).sum(axis=1) + mean**2 / total
-        third = (p * centred**3).sum(axis=1) - mean**3 / total
+        total = 1.0 + odds.sum(axis=0)
+        p = odds / total
+        mean = (p * x).sum(axis=0)
+        centred = x - mean
+        variance = (p * centred**2).sum(axis=0) + mean**2 / total
+        third = (p * centred * centred**2).sum(axis=0) - mean * mean**2 / total
         return np.stack([np.log(total), mean, variance, third])
 
     def _odds(self, beta: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         possible = np.isfinite(self.sizes)
         x = np.where(possible, self.sizes, 0.0)
-        return x, np.exp(-np.reshape(beta, (-1, 1)) * x) * possible
+        return x, np.exp(-beta * x) * possible
 
     def expected(self, beta: float | np.ndarray) -> float:
         """Return the expected sum, each row at its own beta."""
         x, odds = self._odds(beta)
-        return float((self.weight * (odds * x).sum(axis=1) / (1.0 + odds.sum(axis=1))).sum())
+        return float((self.weight * (odds * x).sum(axis=0) / (1.0 + odds.sum(axis=0))).sum())
 
     def temperature(self) -> float:
         """Return the temperature at which the sum seen is the one expected."""
@@ -55,11 +55,12 @@ class Rows:
         def mean(t: float) -> float:
             return self.expected(beta - t * self.weight)
 
-        step = 1.0
+        start = self.cumulants(beta)
+        step = 2.0 * abs(self.seen - mean(0.0)) / float((self.weight**2 * start[2]).sum()) + 1e-12
         while mean(-step) > self.seen or mean(step) < self.seen:
             step *= 2.0
         t = optimize.brentq(lambda t: mean(t) - self.seen, -step, step, xtol=1e-14, rtol=1e-14)
-        at, start = self.cumulants(beta - t * self.weight), self.cumulants(beta)
+        at = self.cumulants(beta - t * self.weight)
         variance = math.fsum(self.weight**2 * at[2])
         rise = t * self.seen - math.fsum(at[0] - start[0])
         r, u = math.copysign(math.sqrt(2.0 * max(rise, 0.0)), t), t * math.sqrt(variance)
@@ -74,7 +75,7 @@ class Rows:
     def listed(self, beta: float) -> tuple[float, float]:
         """Return both tails by listing every value of the sum; two classes, of which few rows or few values differ."""
         values, mass = np.zeros(1), np.ones(1)
-        pairs, count = np.unique(np.stack([self.sizes[:, 0], self.weight], axis=1), axis=0, return_counts=True)
+        pairs, count = np.unique(np.stack([self.sizes[0], self.weight], axis=1), axis=0, return_counts=True)
         for (x, w), n in zip(pairs, count, strict=True):
             k = np.arange(n + 1)
             values = np.add.outer(values, k * (w * x)).ravel()
@@ -87,7 +88,7 @@ class Rows:
         """Return both tails by drawing the outcomes of all rows; two classes only."""
         rng = np.random.default_rng(seed)
         total = np.zeros(draws)
-        for (x,), w in zip(self.sizes, self.weight, strict=True):
+        for x, w in zip(self.sizes[0], self.weight, strict=True):
             total += w * x * (rng.random(draws) < special.expit(-beta * x))
         slack = 1e-9 * max(1.0, self.seen)
         return float((total >= self.seen - slack).mean()), float((total <= self.seen + slack).mean())
@@ -125,7 +126,7 @@ def two_classes(z: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) 
     w = np.ones(len(z)) if weight is None else weight
     size = np.abs(z)
     wrong = (z > 0.0) != (y > 0)
-    return Rows(size[:, None], w, math.fsum((w * size)[wrong]))
+    return Rows(size[None, :], w, math.fsum((w * size)[wrong]))
 
 
 def classes(z: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> Rows:
@@ -134,4 +135,4 @@ def classes(z: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> R
     top = z.argmax(axis=1)
     sizes = z.max(axis=1, keepdims=True) - z
     others = np.array([np.delete(row, k) for row, k in zip(sizes, top, strict=True)])
-    return Rows(others, w, math.fsum(w * sizes[np.arange(len(z)), y]))
+    return Rows(others.T.copy(), w, math.fsum(w * sizes[np.arange(len(z)), y]))

@@ -1,4 +1,4 @@
-"""Two outcomes against 700 digits: relative error at most 1e-12, for probabilities and for log-odds."""
+"""Two outcomes against hundreds of digits: relative error at most 1e-12, for probabilities and for log-odds."""
 
 from __future__ import annotations
 
@@ -61,6 +61,28 @@ def test_ten_thousand_random_predictions_are_scored_to_12_digits() -> None:
     rng = np.random.default_rng(3)
     assert_exact("logits", rng.uniform(-700.0, 700.0, 2500).tolist(), oracle.bernoulli_from_logit)
     assert_exact("y_prob", rng.random(2500).tolist(), oracle.bernoulli_from_probability)
+
+
+@pytest.mark.proof
+@pytest.mark.no_cover
+def test_more_digits_would_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scored() -> list[oracle.Exact]:
+        return [
+            score(value, y)
+            for score, values in (
+                (oracle.bernoulli_from_logit, LOGITS[:41:4] + LOGITS[41::20]),
+                (oracle.bernoulli_from_probability, PROBABILITIES[::20] + HALF),
+            )
+            for value in values
+            for y in (0, 1)
+        ]
+
+    found = scored()
+    monkeypatch.setattr(oracle, "_digits", lambda cancelled: 1500)
+    for rows in zip(found, scored(), strict=True):
+        for few, many in zip(*rows, strict=True):
+            with oracle.mp.workdps(1500):
+                assert abs(few - many) <= abs(many) * 1e-100 or abs(many) < UNDERFLOW
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

@@ -1,4 +1,4 @@
-"""K outcomes against 700 digits.
+"""K outcomes against hundreds of digits.
 
 Surprisal, entropy and excess err by at most ``1e-14 (surprisal + entropy)``. Central moments from logits err by at most
 ``1e-12 sum p |z - zbar|^k``. From probabilities each ``log p`` is known to ``1e-14 (|log p| + entropy)``, and a moment

@@ -11,9 +11,7 @@ import safecal
 from safecal.cli.main import main
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.engines.frames import evaluate_frame
-from safecal.engines.partitions import refuse_features
 from safecal.errors import EngineError, OptionError
-from safecal.inputs.columns import Columns
 from safecal.slices import draw
 from safecal.slices.features import Kinds, Unreadable
 from safecal.slices.front_door import SliceStream
@@ -163,25 +161,6 @@ def test_a_draw_of_parts_is_a_draw_of_all_and_holds_little(rng: np.random.Genera
     assert found.weight is not None
     assert found.weight.tolist() == found.features["x"].tolist() == p[wanted].tolist()
     assert found.predictions.n == 300
-
-
-def test_engines_elsewhere_do_not_search_more_rows_than_are_fetched() -> None:
-    columns = Columns("y", ("p",), "y_prob")
-    refuse_features(columns, 10)
-    with pytest.raises(OptionError, match="cannot be searched by Spark, Dask or a remote database"):
-        refuse_features(Columns("y", ("p",), "y_prob", features=("x",)), 10)
-
-
-@pytest.mark.extra
-def test_a_frame_of_dask_is_searched_where_it_is_fetched(rng: np.random.Generator) -> None:
-    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
-    columns = {name: column for name, column in _rows(rng).items() if name in ("y", "p", "age")}
-    frame = dd.from_pandas(pd.DataFrame(columns), npartitions=3)
-    found = evaluate_frame(frame, y_true="y", y_prob="p", features="age").slices
-    assert found is not None
-    assert found[0].conditions[0].feature == "age"
-    with pytest.raises(OptionError, match="cannot be searched by Spark, Dask"):
-        evaluate_frame(frame, y_true="y", y_prob="p", features="age", max_rows=100)
 
 
 def test_a_stream_without_conditions_finds_nothing(rng: np.random.Generator) -> None:

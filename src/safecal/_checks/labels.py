@@ -288,6 +288,16 @@ class FromOne:
             self._total += float(ahead.sum())
             self._squares += float((ahead**2).sum())
 
+    def __add__(self, other: "FromOne") -> "FromOne":
+        """Return what is known of the parts of both, which have as many classes."""
+        if self._seen is None or other._seen is None:
+            return other if self._seen is None else self
+        both = FromOne()
+        both._seen, both._name, both._n = self._seen | other._seen, self._name, self._n + other._n
+        both._expected, both._total = self._expected + other._expected, self._total + other._total
+        both._squares = self._squares + other._squares
+        return both
+
     def refuse(self) -> None:
         """Refuse the labels of all rows that were looked at."""
         n, seen = self._n, self._seen

@@ -1,4 +1,5 @@
-"""The commands about the rows of a file: ``safecal evaluate``, ``compare``, ``plan``; and ``demo``.
+"""The commands about rows: those of files, ``safecal evaluate``, ``compare``, ``plan``; of a model that is run, ``lm``;
+and those of ``demo``.
 
 What only some of them need is imported when they run.
 """
@@ -14,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from .. import documents
+from .._checks.message import in_options
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
 from ..files import parsed_json, write_atomically
 from ..inputs.columns import Columns
-from ..inputs.surfaces import in_options
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate
 from ..judge.verdict import SAFE, UNSAFE
@@ -26,9 +27,9 @@ from ..visible import visible
 from .options import limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .table import Kept, TableFile, file_inputs
-from .terminal import say_verdict, searching
+from .terminal import Progress, say_verdict, searching
 
-__all__ = ["GATE", "run_compare", "run_demo", "run_evaluate", "run_plan"]
+__all__ = ["GATE", "run_compare", "run_demo", "run_evaluate", "run_lm", "run_plan"]
 
 GATE = {SAFE: 0, UNSAFE: 3}
 UNDETERMINED = 4
@@ -184,6 +185,44 @@ def run_plan(options: argparse.Namespace) -> int:
     found = rows_needed(tally, power=options.power, **limit_options(options))
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
+
+
+def run_lm(options: argparse.Namespace) -> int:
+    """Let a language model score texts, and say the verdict."""
+    from ..compat.huggingface import run_language_model
+
+    check_outputs(inputs={"file": options.file}, report=options.report)
+    with Progress(None) as progress:
+
+        def tell(done: int, total: int) -> None:
+            progress.total = total
+            progress.add(done - progress.rows)
+
+        found = run_language_model(
+            options.model, options.file, text=options.text, column=options.field, window=options.window,
+            stride=options.stride, batch_size=options.batch_size, revision=options.revision, device=options.device,
+            cache=options.cache, progress=tell,
+        )  # fmt: skip
+    result = found.evaluate(by=options.by, **limit_options(options))
+    if options.gate:
+        options.decided = GATE.get(result.verdict.decision, UNDETERMINED)
+    if options.report:
+        from ..report import write_report
+
+        write_report(
+            result, options.report, title=options.title or "Is this language model over-confident?",
+            source=options.file, command=command_line(), texts=found.marked(),
+        )  # fmt: skip
+    if options.json:
+        print(json.dumps(result.to_dict(), indent=2, allow_nan=False))
+        return int(options.decided)
+    lines = [in_options(repr(result))]
+    if found.resumed:
+        lines.append(f"\n{found.resumed} tokens had been scored by an earlier run.")
+    if options.report:
+        lines.append(f"report: {visible(options.report)}")
+    say_verdict("\n".join(lines))
+    return int(options.decided)
 
 
 def run_demo(options: argparse.Namespace) -> int:

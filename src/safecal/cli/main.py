@@ -33,7 +33,7 @@ def _run(argv: Sequence[str] | None) -> int:
     options = argparse.Namespace(decided=0)  # a gate notes its status there: it holds whatever fails afterwards
     try:
         words = sys.argv[1:] if argv is None else argv
-        command = next((word for word in words if not word.startswith("-")), None)
+        command = next((word for word in words if not word.startswith("-")), "")
         build_parser(command).parse_args(words, options)
         return int(options.run(options))
     except SystemExit as stop:  # --help, words that cannot be, a request to stop

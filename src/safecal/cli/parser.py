@@ -79,7 +79,7 @@ By default the simplest map that is as good as the best is taken, and after it t
 over-confidence is ruled out. Evaluate the result on rows that were not used to fit it."""
 
 
-_OWN_MODULE = ("recalibrate", "lm", "poses", "watch", "paper")  # commands with a module of their own
+_OWN_MODULE = ("recalibrate", "poses", "watch", "paper")  # commands with a module of their own
 
 
 def _later(name: str) -> Callable[[argparse.Namespace], int]:
@@ -205,7 +205,7 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
 
 
 def _poses(parser: argparse.ArgumentParser) -> None:
-    from .pose_options import POSES, add_pose_options
+    from .poses import POSES, add_pose_options
 
     parser.epilog = POSES
     add_pose_options(parser)

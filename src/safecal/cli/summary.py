@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from ..inputs.surfaces import in_options
+from .._checks.message import in_options
 from ..judge.baseline import WORSE, Baseline
 from ..judge.display import (
     PLACE,

@@ -10,12 +10,13 @@ from typing import Any, TypedDict, Unpack, final
 import numpy as np
 
 from .._checks.forecasts import Grid
-from .._checks.message import show
+from .._checks.message import SHELL, show
 from ..errors import FileError, FormError, InputError
 from ..inputs.columns import (
     Columns,
     Stated,
     Unclear,
+    about_columns,
     check_by_label,
     find_columns,
     label_pairs,
@@ -24,7 +25,6 @@ from ..inputs.columns import (
 )
 from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, open_source
-from ..inputs.surfaces import SHELL, about_columns
 from ..inputs.text_files import log_kind
 from .terminal import Progress
 

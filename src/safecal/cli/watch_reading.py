@@ -9,13 +9,12 @@ from typing import Any, final
 import numpy as np
 
 from .._checks.arrays import is_missing
-from .._checks.message import fail
+from .._checks.message import SHELL, fail
 from .._optional import polars
 from ..errors import FileError, FormError, InputError, MissingExtraError, MissingValueError, OptionError, SafecalError
-from ..inputs.columns import Columns
+from ..inputs.columns import Columns, about_columns
 from ..inputs.reader import Batch, Reader, Rows
 from ..inputs.sources import BATCH, Source, open_source
-from ..inputs.surfaces import SHELL, about_columns
 from ..watch.batches import Arrival, Part
 from ..watch.history import Aside
 from ..watch.standard_input import records

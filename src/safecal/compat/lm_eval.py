@@ -24,17 +24,16 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.message import fail, show
+from .._checks.message import FRAME, fail, show
 from .._steady import steady
 from .._types import AnyArray
 from ..errors import FileError, InputError, LabelError, OptionError
 from ..families.categorical import Categorical, categorical
 from ..families.predictions import Predictions
-from ..inputs.columns import Columns, near_names
+from ..inputs.columns import Columns, about_columns, near_names
 from ..inputs.logs import SampleLogs
 from ..inputs.questions import Normalise, Scale
 from ..inputs.reader import Reader, join_batches
-from ..inputs.surfaces import FRAME, about_columns
 from ..judge.evaluation import Evaluation
 from ..options import EvaluateOptions
 

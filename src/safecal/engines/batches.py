@@ -121,7 +121,8 @@ def evaluate_batches(
         if once:
             rule = f"of more than {max_rows} rows that can be read only once cannot be searched"
             raise fail(OptionError, "features", rule, hint="save the rows to a file first, or raise `max_rows`.")
-        sought = SliceStream(checked.level, _drawn(held[0].predictions, max_rows), from_text, progress)
+        width = max(getattr(held[0].predictions, "values", np.empty(0)).size // held[0].predictions.n, 1)
+        sought = SliceStream(checked.level, drawn_at_most(width, max_rows), from_text, progress)
     whole_stream = chain(held, [rest], stream)
     if bins is not None and strategy == "quantile" and not isinstance(bins, Bins):
         if once:
@@ -135,7 +136,7 @@ def evaluate_batches(
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
     labels = FromOne()
     rows = whole_stream if sought is None else _drawn_from(whole_stream, sought)
-    tally = tally_batches(_looked_at(rows, labels), plan)
+    tally = tally_batches(looked_at(rows, labels), plan)
     labels.refuse()
     slices = None
     if sought is not None:
@@ -149,9 +150,8 @@ def plain_features(whole: Batch) -> dict[str, AnyArray] | None:
     return None if whole.features is None else {name: from_text(x) for name, x in whole.features.items()}
 
 
-def _drawn(predictions: Predictions, max_rows: int) -> int:
-    """Return how many rows are drawn for the search, so that they can be held."""
-    width = max(getattr(predictions, "values", np.empty(0)).size // predictions.n, 1)
+def drawn_at_most(width: int, max_rows: int) -> int:
+    """Return how many rows of so many values are drawn for the search, so that they can be held."""
     return min(max(max_rows, _FEWEST_DRAWN), MAX_VALUES // width)
 
 
@@ -171,7 +171,7 @@ def _numbered(stream: Iterable[Batch], sought: SliceStream) -> Iterator[Batch]:
         yield replace(batch, by={"slices": numbers}, features=None)
 
 
-def _looked_at(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
+def looked_at(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
     """Pass batches on, and keep what tells whether their classes are numbered from 1."""
     for batch in stream:
         p = batch.predictions
@@ -182,7 +182,7 @@ def _looked_at(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
 
 def _refuse_from_one(whole: Batch) -> None:
     labels = FromOne()
-    list(_looked_at([whole], labels))
+    list(looked_at([whole], labels))
     labels.refuse()
 
 

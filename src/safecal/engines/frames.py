@@ -9,7 +9,7 @@ import numpy as np
 from .._checks.arrays import spelled_labels
 from .._checks.classes import class_shape, clip_value
 from .._checks.columns import spelled, whole_number
-from .._checks.message import fail, show
+from .._checks.message import FRAME, fail, show
 from .._checks.states import one_spread
 from .._optional import narwhals
 from .._steady import steady
@@ -17,14 +17,13 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
-from ..inputs.columns import Columns, Stated, check_by_label, matching, near_names
-from ..inputs.surfaces import FRAME, about_columns
+from ..inputs.columns import Columns, Stated, about_columns, check_by_label, matching, near_names
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits
 from .expressed.formulas import collected
 from .expressed.pipeline import express
-from .partitions import evaluate_partitions, refuse_features
+from .partitions import evaluate_partitions
 
 __all__ = ["evaluate_frame"]
 
@@ -112,8 +111,8 @@ def evaluate_frame(
         The column of weights.
     features : str or sequence of str, optional
         The columns in which slices are looked for, as by `find_slices`. Of more than ``max_rows`` rows as many are
-        drawn to be searched, and all are estimated: the frame is read twice. Spark, Dask and remote databases do that
-        up to ``max_rows`` rows.
+        drawn to be searched (10 000 at least, a million at most), and all are estimated: the frame is read twice.
+        Remote databases search up to ``max_rows`` rows.
     clip : float, optional
         Move probabilities into ``[clip, 1 - clip]``; off by default.
     max_rows : int, default 1_000_000
@@ -168,7 +167,7 @@ def evaluate_frame(
     try:
         lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile" and not columns.features)
         if lazy is not None and rows > max_rows:
-            refuse_features(columns, max_rows)
+            _refuse_features(columns, max_rows)
             return express(lazy, columns, rows).evaluate(bins, bin_on, strategy, checked)
         return evaluate_partitions(
             frame, columns, bins=bins, bin_on=bin_on, strategy=strategy, max_rows=max_rows,
@@ -270,6 +269,14 @@ def _there(there: list[Any], columns: Columns) -> None:
             raise fail(OptionError, "frame", rule, got="none of that name", hint=near_names(str(name), there))
 
 
+def _refuse_features(columns: Columns, max_rows: int) -> None:
+    """Refuse to look for slices in rows that a database elsewhere sums."""
+    if columns.features:
+        rule = f"of more than {max_rows} rows cannot be searched by a remote database"
+        hint = "write them to a Parquet file, and evaluate `polars.scan_parquet(file)`; or raise `max_rows`."
+        raise fail(OptionError, "features", rule, hint=hint)
+
+
 def _far(frame: Any) -> bool:
     """Tell whether rows lie on other machines, whose engine runs the row formulas itself."""
     kind = library(frame)
@@ -291,7 +298,8 @@ def _says_itself(schema: Any, columns: Columns) -> bool:
 
 def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
     """Return the lazy frame and its rows, where its engine can do the work; else None."""
-    if len(columns.values) > 1 or columns.form == "ensemble" or not (_far(frame) or anyway):
+    on_workers = columns.features and library(frame) == "pyspark"  # they search slices themselves
+    if len(columns.values) > 1 or columns.form == "ensemble" or on_workers or not (_far(frame) or anyway):
         return None, 0
     nw = narwhals()
     known = nw.from_native(frame, pass_through=True)

@@ -18,12 +18,13 @@ from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from ..inputs.columns import Columns
 from ..inputs.reader import Batch, Reader
-from ..inputs.values import library
+from ..inputs.values import from_text, library
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
+from ..slices.scattered import ScatteredSlices
 from . import batches
-from .batches import Grid, evaluate_batches, plain_features, refuse_unbounded
+from .batches import Grid, drawn_at_most, evaluate_batches, plain_features, refuse_unbounded
 from .workers import (
     FAN_IN,
     VALUES,
@@ -41,7 +42,7 @@ from .workers import (
     work,
 )
 
-__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch", "refuse_features"]
+__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch"]
 
 
 @final
@@ -68,7 +69,8 @@ class Dask(Cluster):
     def run(self, task: Task) -> Reply:
         from dask import delayed
 
-        replies = [delayed(_reply)(part, task, k) for k, part in enumerate(self._partitions(task.columns.names))]
+        one = delayed(task, traverse=False)  # it may know every cluster: so it is sent once
+        replies = [delayed(_reply)(part, one, k) for k, part in enumerate(self._partitions(task.columns.names))]
         while len(replies) > 1:
             replies = [delayed(_together)(replies[k : k + FAN_IN]) for k in range(0, len(replies), FAN_IN)]
         return merge(unpack(data) for data in _computed(replies))
@@ -292,23 +294,23 @@ def evaluate_partitions(
             whole.predictions, **options, by=whole.by, cluster=whole.cluster, sample_weight=whole.sample_weight,
             features=plain_features(whole),
         )  # fmt: skip
-    refuse_features(columns, max_rows)
     if columns.outcomes:
         hint = f"raise `max_rows=` to {rows} or more, or evaluate one label after another."
         raise fail(OptionError, "by_label", "is for rows that one machine holds: partitions do not number theirs",
                    got=f"{rows} rows", hint=hint)  # fmt: skip
     plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
-    tally = cluster.answer(Task(columns, plan)).found
-    assert isinstance(tally, Tally)
-    return Evaluation.of(tally, checked)
+    if not columns.features:
+        return Evaluation.of(_tallied(cluster.answer(Task(columns, plan))), checked)
+    sought = ScatteredSlices(checked.level, rows, drawn_at_most(width, max_rows), from_text)
+    first = cluster.answer(Task(columns, plan, search=sought.lots))
+    tally = _tallied(first)
+    second = cluster.answer(Task(columns, search=sought.search(first.share, tally.clusters)))
+    return Evaluation.of(tally, checked, slices=sought.slices(second.share, _tallied(second)))
 
 
-def refuse_features(columns: Columns, max_rows: int) -> None:
-    """Refuse to look for slices in rows that engines elsewhere sum."""
-    if columns.features:
-        rule = f"of more than {max_rows} rows cannot be searched by Spark, Dask or a remote database"
-        hint = "write them to a Parquet file, and evaluate `polars.scan_parquet(file)`; or raise `max_rows`."
-        raise fail(OptionError, "features", rule, hint=hint)
+def _tallied(reply: Reply) -> Tally:
+    assert isinstance(reply.found, Tally)
+    return reply.found
 
 
 def fetch(frame: Any, columns: Columns) -> Batch:

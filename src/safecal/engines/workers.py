@@ -10,24 +10,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-from .._checks.message import Complaint, fail
+from .._checks.labels import FromOne
+from .._checks.message import Complaint, alike, fail, worded
 from .._optional import pyarrow, version
 from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import BinOn
 from ..errors import DtypeError, EmptyError, EngineError, InputError, SafecalError, ShapeError
 from ..inputs.columns import Columns
-from ..inputs.reader import Reader, refuse_labels
-from ..inputs.surfaces import alike, worded
+from ..inputs.reader import Batch, Reader, refuse_labels
 from ..inputs.values import library
-from .batches import Grid, count_on_grid, in_pairs, tally_batches
+from ..slices.scattered import Lots, Numbers, Share, Visit
+from .batches import Grid, count_on_grid, in_pairs, looked_at, tally_batches
 
 __all__ = [
-    "Cluster",
     "FAN_IN",
+    "VALUES",
+    "Cluster",
     "Reply",
     "Task",
-    "VALUES",
     "cut",
     "from_pandas",
     "merge",
@@ -187,12 +188,16 @@ FAN_IN = 8  # replies that are put together at a time
 @final
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to do with each partition: sum its rows, or count them on the grid that quantiles are read off."""
+    """What to do with each partition: sum its rows, or count them on the grid that quantiles are read off.
+
+    Where features are searched, rows are drawn by ``search``, or numbered by it.
+    """
 
     columns: Columns
     plan: Plan = field(default_factory=Plan)
     quantiles: bool = False
     bin_on: BinOn | None = None
+    search: Lots | Numbers | None = None
 
 
 @final
@@ -201,7 +206,7 @@ class Reply:
     """What was found in partition ``index``, or in several from it on; or why its rows are refused.
 
     ``others`` are the labels met beside the positive one, ``positive`` tells whether that was met, ``form`` is what the
-    values are.
+    values are, ``labels`` whether classes may be numbered from 1, ``share`` what is known of features.
     """
 
     index: int
@@ -211,18 +216,37 @@ class Reply:
     others: tuple[Any, ...] = ()
     form: str = ""
     positive: bool = False
+    labels: FromOne = field(default_factory=FromOne)
+    share: Share = field(default_factory=Share)
 
 
 def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
     """Do a task on the Arrow tables of one partition; a second run of a lost one gives the same."""
-    reader = Reader(task.columns)
-    batches = reader.batches(rows_of(cut(stream, task.columns.values), task.columns.names))
+    reader, labels = Reader(task.columns), FromOne()
+    rows = rows_of(cut(stream, task.columns.values), task.columns.names)
+    visit = None if task.search is None else task.search.visit(index)
+    batches = reader.batches(rows if visit is None else visit.keyed(rows))
+    if visit is not None:
+        batches = _visited(visit, batches)
     try:
-        found = count_on_grid(batches, task.bin_on) if task.quantiles else tally_batches(batches, task.plan)
+        if task.quantiles:
+            found: Tally | Grid | None = count_on_grid(batches, task.bin_on)
+        else:
+            found = tally_batches(looked_at(batches, labels), task.plan)
     except SafecalError as error:
         return Reply(index, None, _placed(error, index), reader.rows)
-    some = found if reader.rows else None
-    return Reply(index, some, None, reader.rows, tuple(reader.others), task.columns.form, reader.positive)
+    return Reply(
+        index, found if reader.rows else None, None, reader.rows, tuple(reader.others), task.columns.form,
+        reader.positive, labels, Share() if visit is None else visit.share,
+    )  # fmt: skip
+
+
+def _visited(visit: Visit, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Pass batches on; those that are numbered are grouped by the slices that their rows lie in."""
+    for batch in batches:
+        assert batch.features is not None
+        numbers = visit.look(batch.predictions, batch.sample_weight, batch.cluster, batch.features)
+        yield replace(batch, by=batch.by if numbers is None else {"slices": numbers}, features=None)
 
 
 def _placed(error: SafecalError, index: int) -> SafecalError:
@@ -242,16 +266,14 @@ def merge(replies: Iterable[Reply]) -> Reply:
 
 def _both(a: Reply, b: Reply) -> Reply:
     rows, others = a.rows + b.rows, tuple(dict.fromkeys((*a.others, *b.others)))
-    positive = a.positive or b.positive
     if a.failure is not None or b.failure is not None:
         return Reply(a.index, None, _one_failure(a, b), rows)
-    if a.found is None or b.found is None:
-        one = b if a.found is None else a
-        return Reply(a.index, one.found, None, rows, others, one.form, positive)
     try:
-        return Reply(a.index, _sum(a, b), None, rows, others, a.form, positive)
+        found = _sum(a, b) if a.found is not None and b.found is not None else a.found or b.found
     except SafecalError as error:
         return Reply(a.index, None, error, rows)
+    positive, form = a.positive or b.positive, b.form if a.found is None else a.form
+    return Reply(a.index, found, None, rows, others, form, positive, a.labels + b.labels, a.share + b.share)
 
 
 def _sum(a: Reply, b: Reply) -> Tally | Grid:
@@ -323,4 +345,5 @@ class Cluster(ABC):
         if reply.found is None:
             raise fail(EmptyError, "frame", "must have at least one row", got="none")
         refuse_labels(task.columns, reply.positive, reply.others)
+        reply.labels.refuse()
         return reply

@@ -1,8 +1,7 @@
 """Tables of predictions, wherever they lie: one reader of columns for files, frames, streams and `safecal watch`.
 
-``columns``     which column holds what, named or found by name, and what messages tell people to type, by surface
+``columns``     which column holds what, named or found by name; errors that name it
 ``values``      a column of any library as an array, with its missing values
-``arrow``       frames of any library as streams of Arrow tables
 ``reader``      columns become checked batches; what no batch can see alone is checked across them
 ``sources``     files and standard input; ``text_files`` reads CSV and JSON Lines without Polars
 ``logs``        logs of language models as a table, with ``questions``, which tells what stands in one line of them

@@ -1,18 +1,19 @@
-"""Which column of a table holds what: as one says, or by name where only one reading is possible."""
+"""Which column of a table holds what: as one says, or by name where only one reading is possible; errors name it."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, final
 
 from .._checks.forecasts import Grid
-from .._checks.message import fail, show
-from ..errors import FormError, OptionError, ShapeError
+from .._checks.message import SHELL, Complaint, fail, said_at, show, worded
+from ..errors import FormError, InputError, OptionError, ShapeError
 
 __all__ = [
-    "Columns", "Stated", "Unclear", "check_by_label", "find_columns", "label_pairs", "matching", "near_names",
+    "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "find_columns", "label_pairs", "matching",
+    "near_names",
 ]  # fmt: skip
 
 _OUTCOMES = (
@@ -333,3 +334,36 @@ def near_names(name: str, there: Sequence[str], most: int = 10) -> str:
     near = [c for c in names if c.lower() == name.lower()] or get_close_matches(name, names, n=3)
     some = ", ".join(map(repr, near or names[:most])) + (", ..." if not near and len(names) > most else "")
     return f"{'did you mean' if near else 'there are'} {some}{'?' if near else '.'}"
+
+
+_ARGUMENTS = {"pos_label": "--pos-label", "labels": "--label", "clip": "--clip"}
+
+
+def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str]) -> InputError:
+    """Return an error that names the column where it named an argument, in the words of a surface."""
+    complaint: Complaint | None = error.complaint
+    if complaint is None:
+        return error
+    named: dict[str, Any] = {
+        "y_true": columns.y_true, "x_true": columns.y_true, "cluster": columns.cluster,
+        "sample_weight": columns.sample_weight,
+    }  # fmt: skip
+    values = " ".join(columns.values[:4])
+    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws"), values)
+    named |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
+    if columns.spread is not None:
+        named[columns.spread[0]] = columns.spread[1]
+    if surface is SHELL:
+        named |= _ARGUMENTS
+    place = complaint.place
+    if surface is SHELL and place is not None and place.startswith("row") and "counting" not in place:
+        place = f"{place}, counting from 0"
+    found = replace(
+        complaint,
+        argument=named.get(complaint.argument) or complaint.argument,
+        rule=said_at(surface, complaint.rule),
+        hint=None if complaint.hint is None else said_at(surface, complaint.hint),
+        place=place,
+        got=None if complaint.got is None else said_at(surface, complaint.got),
+    )
+    return worded(error, found)

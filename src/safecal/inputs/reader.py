@@ -11,7 +11,7 @@ import numpy as np
 from .._checks.arrays import spelled_labels
 from .._checks.columns import weights
 from .._checks.labels import equal_labels, never_occurs
-from .._checks.message import Complaint, fail, phrase, show
+from .._checks.message import Complaint, alike, fail, phrase, show, worded
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
 from ..families.bernoulli import Bernoulli
@@ -22,7 +22,6 @@ from ..families.forecasts import intervals, quantiles
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .columns import Columns
-from .surfaces import alike, worded
 from .values import Column, keys, known, labels, not_numbers, numbers, truths
 
 __all__ = ["Batch", "Reader", "Rows", "join_batches", "prediction_values", "refuse_labels"]

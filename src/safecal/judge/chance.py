@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from .._types import AnyArray, FloatArray, IndexArray
-from ..inference.tails import pearson3_quantile
+from ..inference.tails import distinct, pearson3_quantile
 
 __all__ = ["ENOUGH", "Rows", "Sums", "ece_of_chance", "null_ece"]
 
@@ -115,7 +115,7 @@ def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Ge
     draw = np.repeat(np.arange(draws), rng.poisson(edges[-1], draws))
     row = np.searchsorted(edges, rng.uniform(0.0, edges[-1], len(draw)), side="right") - 1
     size = len(rare)
-    first = np.unique(draw * size + np.minimum(row, size - 1))  # a row surprises once
+    first = distinct(draw * size + np.minimum(row, size - 1))  # a row surprises once
     found: FloatArray = np.bincount(first // size, weights=step[first % size], minlength=draws).astype(np.float64)
     return found - float(np.dot(step, rare))
 

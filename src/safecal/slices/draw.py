@@ -1,6 +1,7 @@
 """Which half a row is in, and which rows are drawn for the search: told by its number alone.
 
-So rows that come in parts need not be held, and have the same answer as those that lie in memory.
+So rows that come in parts need not be held, and have the same answer as those that lie in memory. Rows that lie on
+workers have a key instead of a number.
 """
 
 from __future__ import annotations
@@ -11,15 +12,23 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from .._checks.columns import cluster_codes
+from .._sums.clusters import Clusters
 from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
 from ..families.predictions import Predictions
+from ..inference.calibration import generator
 
-__all__ = ["DRAWN", "Draw", "Drawn", "Halves", "drawn_of"]
+__all__ = ["DRAWN", "Draw", "Drawn", "Halves", "drawn_of", "noise", "seeds"]
 
 DRAWN = 1_000_000  # rows that are searched, of both halves
 
 
-def _noise(rows: AnyArray, seed: int) -> AnyArray:
+def seeds(rng: np.random.Generator | int | None) -> tuple[int, int]:
+    """Return the seeds of the halves and of the draw."""
+    coins, lots = generator(rng).integers(0, 1 << 63, 2).tolist()
+    return coins, lots
+
+
+def noise(rows: AnyArray, seed: int) -> AnyArray:
     """Return 64 bits for each row, which differ for all rows (SplitMix64)."""
     with np.errstate(over="ignore"):
         x = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
@@ -48,16 +57,21 @@ class Halves:
         if sizes is not None:
             order = sorted(range(len(clusters)), key=lambda k: (str(clusters[k]), k))
             rows = [0, 0]
-            for place in np.argsort(_noise(np.arange(len(clusters)), seed)).tolist():
+            for place in np.argsort(noise(np.arange(len(clusters)), seed)).tolist():
                 k = order[place]
                 there = rows[1] < rows[0]  # to the half that has fewer rows so far
                 self._second[clusters[k]] = there
                 rows[int(there)] += int(sizes[k])
 
+    @classmethod
+    def of_sums(cls, seed: int, clusters: Clusters | None) -> Halves:
+        """Halve the rows whose sums by cluster are known; None where they are independent."""
+        return cls(seed) if clusters is None else cls(seed, clusters.keys or (), clusters.column("n"))
+
     def of_rows(self, rows: IndexArray, cluster: ArrayLike | None, outcome: str) -> BoolArray:
         """Tell of some rows, by their numbers or their clusters, which are in the second half."""
         if cluster is None:
-            return np.asarray(_noise(rows, self._seed) >= np.uint64(1 << 63))
+            return np.asarray(noise(rows, self._seed) >= np.uint64(1 << 63))
         keys, codes = cluster_codes(cluster, len(rows), outcome)
         return np.array([self._second[key] for key in keys], dtype=bool)[codes]
 
@@ -66,12 +80,12 @@ def drawn_of(n: int, seed: int, most: int) -> IndexArray:
     """Return the numbers of the rows that are drawn, of all that there are."""
     if n <= most:
         return np.arange(n)
-    noise = _noise(np.arange(n), seed)
-    return np.flatnonzero(noise < np.partition(noise, most)[most])
+    lots = noise(np.arange(n), seed)
+    return np.flatnonzero(lots < np.partition(lots, most)[most])
 
 
 class Drawn(NamedTuple):
-    """Rows that were drawn: their numbers, in order, and their columns."""
+    """Rows that were drawn: their numbers, in order, or their keys, and their columns."""
 
     rows: IndexArray
     predictions: Predictions
@@ -79,17 +93,33 @@ class Drawn(NamedTuple):
     cluster: AnyArray | None
     features: Mapping[str, Any]
 
+    def take(self, places: IndexArray) -> Drawn:
+        """Return some of them."""
+        rows, predictions, weight, cluster, features = self
+        return Drawn(
+            rows[places], predictions.take(places), None if weight is None else weight[places],
+            None if cluster is None else cluster[places], {name: x[places] for name, x in features.items()},
+        )  # fmt: skip
+
+    @classmethod
+    def joined(cls, parts: Sequence[Drawn]) -> Drawn:
+        """Put rows of several parts under each other."""
+        first = parts[0]
+        return cls(
+            np.concatenate([part.rows for part in parts]),
+            type(first.predictions).concatenate([part.predictions for part in parts]),
+            None if first.weight is None else np.concatenate([part.weight for part in parts]),
+            None if first.cluster is None else np.concatenate([part.cluster for part in parts]),
+            {name: np.concatenate([part.features[name] for part in parts]) for name in first.features},
+        )
+
 
 class _Part(NamedTuple):
     noise: AnyArray
     drawn: Drawn
 
     def take(self, places: IndexArray) -> _Part:
-        rows, predictions, weight, cluster, features = self.drawn
-        return _Part(self.noise[places], Drawn(
-            rows[places], predictions.take(places), None if weight is None else weight[places],
-            None if cluster is None else cluster[places], {name: x[places] for name, x in features.items()},
-        ))  # fmt: skip
+        return _Part(self.noise[places], self.drawn.take(places))
 
 
 @final
@@ -116,7 +146,7 @@ class Draw:
         """Draw from some more rows."""
         rows = np.arange(self.n, self.n + predictions.n)
         self.n += predictions.n
-        part = _Part(_noise(rows, self._seed), Drawn(rows, predictions, weight, cluster, features))
+        part = _Part(noise(rows, self._seed), Drawn(rows, predictions, weight, cluster, features))
         if self._below is not None:
             part = part.take(np.flatnonzero(part.noise < self._below))
         self._parts.append(part)
@@ -125,20 +155,12 @@ class Draw:
 
     def _thin(self) -> None:
         """Keep as many rows as are wanted."""
-        noise = np.concatenate([part.noise for part in self._parts])
-        if len(noise) > self._most:
-            self._below = np.partition(noise, self._most)[self._most]
+        lots = np.concatenate([part.noise for part in self._parts])
+        if len(lots) > self._most:
+            self._below = np.partition(lots, self._most)[self._most]
             self._parts = [part.take(np.flatnonzero(part.noise < self._below)) for part in self._parts]
 
     def drawn(self) -> Drawn:
         """Return the rows that were drawn."""
         self._thin()
-        parts = [part.drawn for part in self._parts if len(part.noise)]
-        first = parts[0]
-        return Drawn(
-            np.concatenate([part.rows for part in parts]),
-            type(first.predictions).concatenate([part.predictions for part in parts]),
-            None if first.weight is None else np.concatenate([part.weight for part in parts]),
-            None if first.cluster is None else np.concatenate([part.cluster for part in parts]),
-            {name: np.concatenate([part.features[name] for part in parts]) for name in first.features},
-        )
+        return Drawn.joined([part.drawn for part in self._parts if len(part.noise)])

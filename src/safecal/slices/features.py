@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -274,13 +274,19 @@ class Kinds:
         self._seen.add(found.kind)
         self._with_nan |= found.with_nan
 
+    def __add__(self, other: Self) -> Self:
+        """Return what is known of the parts of both."""
+        found = type(self)(self._name, self._plain)
+        found._seen, found._with_nan = self._seen | other._seen, self._with_nan or other._with_nan
+        return found
+
     def read(self, values: AnyArray) -> Feature | Unreadable:
         """Read some rows as what all rows hold: text, where parts hold different things."""
         try:
-            values = self._plain(values) if len(self._seen) < 2 else np.array([
-                None if is_missing(item) else _text(item) for item in values.tolist()
-            ], dtype=object)  # fmt: skip
-            found = read_feature(values, self._name, len(values), "y_true")
+            found = read_feature(self._plain(values), self._name, len(values), "y_true")
+            if len(self._seen) > 1 or (self._seen and found.kind not in self._seen):  # by chance these spell numbers
+                text = [None if is_missing(item) else _text(item) for item in values.tolist()]
+                found = read_feature(np.array(text, dtype=object), self._name, len(values), "y_true")
         except Unreadable as reason:
             return reason
         return found._replace(with_nan=self._with_nan)

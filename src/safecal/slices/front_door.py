@@ -15,9 +15,8 @@ from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike
 from ..errors import EngineError, FormError, ShapeError
 from ..families.predictions import Predictions
-from ..inference.calibration import generator
 from . import draw
-from .draw import Draw, Halves, drawn_of
+from .draw import Draw, Halves, drawn_of, seeds
 from .features import Feature, Kinds, Unreadable, columns_of, read_feature
 from .results import Slices
 from .seeking import Candidates, Progress, Wanted
@@ -103,7 +102,7 @@ def find_slices(
     n, reference = predictions.n, predictions.outcome
     weight = weights(sample_weight, n, reference)
     keys, codes = ((), None) if cluster is None else cluster_codes(cluster, n, reference)
-    coins, lots = _seeds(rng)
+    coins, lots = seeds(rng)
     halves = Halves(coins, keys, None if codes is None else np.bincount(codes, minlength=len(keys)))
     if (n if codes is None else len(keys)) < 2:
         raise fail(ShapeError, "predictions", "must have rows in two halves", got=f"{n} row{'' if n == 1 else 's'}")
@@ -120,12 +119,6 @@ def find_slices(
     found = Candidates(wanted, rows, weight_of_drawn, second[drawn], of_drawn)
     numbers = found.numbers({name: x for name, x in known.items() if isinstance(x, Feature)}, second)
     return found.slices(Tally.of_checked(predictions, None, weight, numbers, cluster))
-
-
-def _seeds(rng: np.random.Generator | int | None) -> tuple[int, int]:
-    """Return the seeds of the halves and of the draw."""
-    coins, lots = generator(rng).integers(0, 1 << 63, 2).tolist()
-    return coins, lots
 
 
 def _read(raw: Any, name: str, n: int, reference: str) -> Feature | Unreadable:
@@ -176,7 +169,7 @@ class SliceStream:
         self, level: float, most: int, plain: Callable[[AnyArray], AnyArray], progress: Progress | None = None
     ) -> None:
         self._wanted = Wanted(2, 0.02, level, "over", progress)
-        self._coins, lots = _seeds(None)
+        self._coins, lots = seeds(None)
         self._draw = Draw(lots, min(most, draw.DRAWN))
         self._kinds: dict[str, Kinds] = {}
         self._plain = plain
@@ -193,13 +186,10 @@ class SliceStream:
 
     def search(self, clusters: Clusters | None) -> None:
         """Search the rows that were drawn; ``clusters`` are the sums of those of all rows."""
-        keys, sizes = ((), None) if clusters is None else (clusters.keys or (), clusters.column("n"))
-        self._halves = Halves(self._coins, keys, sizes)
+        self._halves = Halves.of_sums(self._coins, clusters)
         drawn = self._draw.drawn()
         del self._draw
-        second = self._halves.of_rows(drawn.rows, drawn.cluster, drawn.predictions.outcome)
-        features = {name: self._kinds[name].read(values) for name, values in drawn.features.items()}
-        self._found = Candidates(self._wanted, drawn.predictions, drawn.weight, second, features)
+        self._found = Candidates.of_drawn(self._wanted, drawn, self._halves, self._kinds)
         self._drawn, self._excess = drawn.rows, drawn.predictions.score().excess
 
     def numbers(self, predictions: Predictions, cluster: AnyArray | None, features: Mapping[str, AnyArray]) -> AnyArray:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, Self, final
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from ..families.predictions import Predictions
 from .coding import Coded, coded
 from .conditions import Condition
 from .discovery import BEAM, Search
+from .draw import Drawn, Halves
 from .estimation import Overlaps, estimates, membership
-from .features import Feature, Unreadable
+from .features import Feature, Kinds, Unreadable
 from .outcome import tells_the_outcome
 from .reach import Reach, reach_of
 from .results import Slice, Slices
 
-__all__ = ["Candidates", "Progress", "Wanted"]
+__all__ = ["Candidates", "Progress", "Wanted", "numbered"]
 
 _FEWEST = 20  # rows of a slice in a half
 _IMPOSSIBLE = 40.0  # nats, in the search alone, of an outcome that was called impossible
@@ -77,6 +78,13 @@ class Candidates:
         self._halves = self._search(weight, second) if self._columns else [[], []]
         self.conditions: list[tuple[Condition, ...]] = [*self._halves[0], *self._halves[1]]
 
+    @classmethod
+    def of_drawn(cls, wanted: Wanted, drawn: Drawn, halves: Halves, kinds: Mapping[str, Kinds]) -> Self:
+        """Search rows that were drawn from parts."""
+        second = halves.of_rows(drawn.rows, drawn.cluster, drawn.predictions.outcome)
+        features = {name: kinds[name].read(values) for name, values in drawn.features.items()}
+        return cls(wanted, drawn.predictions, drawn.weight, second, features)
+
     def _coded(self, features: Mapping[str, Feature | Unreadable]) -> list[Coded]:
         """Code the features, and say why some are left out."""
         found: list[Coded] = []
@@ -123,13 +131,7 @@ class Candidates:
 
     def numbers(self, features: Mapping[str, Feature], second: BoolArray) -> AnyArray:
         """Number rows by their half and by the slices they lie in."""
-        masks = []
-        for conditions in self.conditions:
-            mask = np.ones(len(second), dtype=bool)
-            for condition in conditions:
-                mask &= features[condition.feature].where(condition)
-            masks.append(mask)
-        return membership(masks, second)
+        return numbered(self.conditions, features, second)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -179,6 +181,19 @@ class Candidates:
             atoms=sum(column.atoms for column in self._columns), depth=wanted.depth, min_share=wanted.min_share,
             level=wanted.level, over=wanted.over,
         )  # fmt: skip
+
+
+def numbered(
+    candidates: Sequence[tuple[Condition, ...]], features: Mapping[str, Feature], second: BoolArray
+) -> AnyArray:
+    """Number rows by their half and by which conditions they fulfil."""
+    masks = []
+    for conditions in candidates:
+        mask = np.ones(len(second), dtype=bool)
+        for condition in conditions:
+            mask &= features[condition.feature].where(condition)
+        masks.append(mask)
+    return membership(masks, second)
 
 
 def _columns_of_rows(predictions: Predictions, weight: AnyArray | None) -> tuple[FloatArray, FloatArray]:

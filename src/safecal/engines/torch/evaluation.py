@@ -1,10 +1,10 @@
 """From tensors to a verdict: the sums of all rows, made where the predictions lie, and everything about them."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self, Unpack, final
+from functools import partial
+from typing import Any, ClassVar, Self, Unpack, final
 
 import numpy as np
 from scipy import special
@@ -13,29 +13,26 @@ from ..._checks.columns import spelled
 from ..._checks.message import fail
 from ..._kernels.spectrum import NODES, confidence_cells
 from ..._sums.bins import Bins
-from ..._sums.causes import MOST
 from ..._sums.clusters import Near
 from ..._sums.nodes import Nodes
 from ..._sums.scored import Scored, possible_weight
 from ..._sums.splits import Plan
 from ..._sums.tally import Tally
 from ..._types import AnyArray, BinOn, BoolArray, FloatArray, IndexArray, Rows, Strategy
-from ...errors import DtypeError, EmptyError, FormError, ShapeError, UnavailableError
+from ...errors import EmptyError, FormError, UnavailableError
 from ...families.bernoulli import bernoulli
 from ...families.categorical import Categorical, categorical
 from ...families.family import AT_NEAR, FamilyWords, Partition, Spectral
 from ...families.predictions import Predictions
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
-from .binary import bad_outcomes, checked_outcomes, flat, refuse_outcomes
-from .categorical import checked_classes, counted_rows, refuse_classes
-from .sums import FORMS, Columns, Rulers, add_rows, class_columns, rows_at_once, tally_of
-from .tensors import COLUMNS, WIDTHS, load_torch, on_cuda, scored_columns, widened
+from .binary import checked_outcomes
+from .categorical import checked_classes, counted_rows
+from .rows import ClassRows, checked_hidden, class_tally, hidden_rows, logit_rows, outcome_tally
+from .tensors import COLUMNS, WIDTHS, load_torch, on_cuda
 
-__all__ = ["ScoredRows", "evaluate", "hidden_columns", "tally"]
+__all__ = ["ScoredRows", "evaluate", "tally"]
 
-_AT_ONCE = 1 << 20  # rows whose columns are held at once
-_CHUNK = 1024  # rows whose logits exist at once, where they are made from hidden states
 _FEW = 512  # classes up to which rows with groups, clusters or weights are scored by NumPy: they are no burden
 
 
@@ -121,47 +118,6 @@ def _form(logits: Any, y_prob: Any, hidden: Any, weight: Any) -> str:
     return given[0]
 
 
-def hidden_columns(
-    y_true: Any,
-    hidden: Any,
-    weight: Any,
-    bias: Any = None,
-    *,
-    ignore_index: int | None = None,
-    chunk: int | None = None,
-) -> Any:
-    """Return all columns of rows, from the states before the last layer: logits of ``chunk`` rows exist at a time."""
-    _checked_hidden(y_true, hidden, weight)
-    torch = load_torch()
-    y, h = y_true.reshape(-1), hidden.detach().reshape(-1, hidden.shape[-1])
-    step = chunk or (_CHUNK if on_cuda(h) else _CHUNK // 4)
-    out = []
-    with torch.no_grad():
-        for begin in range(0, len(y), step):
-            z = torch.nn.functional.linear(h[begin : begin + step], weight, bias)
-            label = y[begin : begin + step]
-            checked_classes(label, z)
-            out.append(scored_columns(label, z if on_cuda(z) else widened(z), ignore_index, None, 2))
-        found = torch.cat(out, dim=1) if out else hidden.new_empty((WIDTHS[2], 0), dtype=torch.float32)
-        bad = found[0].isnan() & counted_rows(y, ignore_index).to(found.device)
-        if bool(bad.any()):  # asked once: each time the device is waited for
-            first = int(bad.int().argmax())
-            z = torch.nn.functional.linear(h[first : first + 1], weight, bias)
-            refuse_classes(found[0][first : first + 1], y[first : first + 1], z, ignore_index)
-    return found
-
-
-def _checked_hidden(y_true: Any, hidden: Any, weight: Any) -> None:
-    torch = load_torch()
-    for name, value in (("hidden", hidden), ("weight", weight), ("y_true", y_true)):
-        if not isinstance(value, torch.Tensor):
-            raise fail(DtypeError, name, "must be a torch tensor", got=type(value).__name__)
-    if weight.ndim != 2 or hidden.shape[-1] != weight.shape[1] or hidden.shape[:-1] != y_true.shape:
-        rule = "must have shape (..., D), where `y_true` has (...) and `weight` (V, D)"
-        got = f"{tuple(hidden.shape)}, {tuple(y_true.shape)} and {tuple(weight.shape)}"
-        raise fail(ShapeError, "hidden", rule, got=got)
-
-
 def _numpy(x: Any) -> AnyArray:
     torch = load_torch()
     x = x.detach().cpu()
@@ -240,29 +196,29 @@ def tally(
     if form != "hidden" and tuple(getattr(values, "shape", ())) == tuple(getattr(y_true, "shape", ())):
         checked_outcomes(y_true, y_prob, logits)
         if bins_alone and bin_on in (None, "probability"):
-            return _summed(_outcomes(y_true, values, form, ignore_index), "bernoulli", bins, 2, values.device)
+            return outcome_tally(y_true, values, _bins(bins), form, ignore_index)
         kept = counted_rows(y_true, ignore_index).cpu().numpy()
         rows = _numpy(values).reshape(-1)[kept]
         two = bernoulli(_numpy(y_true).reshape(-1)[kept], **{form: rows})
         return _on_host(two, Plan.of(two, bins, bin_on, strategy), beside, y_true, kept)
-    parts: Iterator[_Part]
+    rows_of: Callable[[bool], Iterator[ClassRows]]
     if form == "hidden":
-        _checked_hidden(y_true, hidden, weight)
+        checked_hidden(y_true, hidden, weight)
         classes = int(weight.shape[0])
-        parts = _hidden_parts(y_true, hidden, weight, bias, ignore_index, chunk)
+        rows_of = partial(hidden_rows, y_true, hidden, weight, bias, ignore_index, chunk)
     else:
         checked_classes(y_true, values)
         classes = int(values.shape[-1])
-        parts = _logit_parts(y_true, values, ignore_index, chunk)
+        rows_of = partial(logit_rows, y_true, values, ignore_index, chunk)
     if bins_alone and bin_on in (None, "confidence") and form != "y_prob":
-        return _summed(parts, "categorical", bins, classes, y_true.device)
+        return class_tally(rows_of, _bins(bins), classes, ignore_index, on_cuda(values if hidden is None else hidden))
     kept = counted_rows(y_true, ignore_index).cpu().numpy()
     many: Predictions
     if form == "y_prob" or (form == "logits" and classes <= _FEW):
         rows = _numpy(values).reshape(-1, classes)[kept]
         many = categorical(_numpy(y_true).reshape(-1)[kept], **{form: rows})
     else:
-        found = np.concatenate([part.found.cpu().numpy() for part in parts], axis=1)
+        found = np.concatenate([part.found.cpu().numpy() for part in rows_of(True)], axis=1)
         many = ScoredRows(found[:, kept], classes)
     return _on_host(many, Plan.of(many, bins, bin_on, strategy), beside, y_true, kept)
 
@@ -318,72 +274,8 @@ def evaluate(
     return Evaluation.of(found, checked)
 
 
-class _Part(NamedTuple):
-    """Some of the rows."""
-
-    columns: Columns
-    counted: Any
-    found: Any  # as `scored_columns` gives them
-
-
-def _logit_parts(y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None) -> Iterator[_Part]:
-    classes = logits.shape[-1]
-    step = _AT_ONCE if logits.ndim == 2 else max(1, y_true.numel())  # rows of one matrix can be cut anywhere
-    for begin in range(0, y_true.numel(), step):
-        y, z = (y_true[begin : begin + step], logits[begin : begin + step]) if logits.ndim == 2 else (y_true, logits)
-        wide = z if on_cuda(z) else widened(z)
-        found = scored_columns(y, wide, ignore_index, chunk, 2)
-        refuse_classes(found[0], y, z, ignore_index)
-        few = z.reshape(-1, classes) if classes <= MOST else None
-        yield _Part(class_columns(found, y.reshape(-1), classes, few), counted_rows(y, ignore_index), found)
-
-
-def _hidden_parts(
-    y_true: Any, hidden: Any, weight: Any, bias: Any, ignore_index: int | None, chunk: int | None
-) -> Iterator[_Part]:
-    if len(weight) <= MOST:  # sums by class need the logits themselves, which are few
-        yield from _logit_parts(y_true, load_torch().nn.functional.linear(hidden, weight, bias), ignore_index, chunk)
-        return
-    found = hidden_columns(y_true, hidden, weight, bias, ignore_index=ignore_index, chunk=chunk)
-    yield _Part(class_columns(found, y_true.reshape(-1), len(weight)), counted_rows(y_true, ignore_index), found)
-
-
-def _outcomes(y_true: Any, values: Any, form: str, ignore_index: int | None) -> Iterator[_Part]:
-    """Cut two-outcome rows into blocks."""
-    y, x = flat(y_true, values.detach())
-    step = rows_at_once(x)
-    for begin in range(0, y.numel(), step):
-        some_y, some_x = y[begin : begin + step], x[begin : begin + step]
-        counted = counted_rows(some_y, ignore_index)
-        columns = FORMS["bernoulli", form == "logits"](some_x, some_y)
-        if bool((columns.excess.isnan() & counted.to(columns.excess.device)).any()):
-            bad = bad_outcomes(y, x, form)
-            refuse_outcomes(bad & counted_rows(y, ignore_index), y_true, values, form)
-        yield _Part(columns, counted, None)
-
-
-def _summed(parts: Iterable[_Part], family: str, bins: int | Bins | None, classes: int, device: Any) -> Tally:
-    """Add up rows on their device, and bring the sums here in one piece."""
-    torch = load_torch()
-    used = bins if isinstance(bins, Bins) else Bins.uniform(bins if bins is not None else 1)
-    states: dict[str, Any] = {}
-    for columns, counted, _ in parts:
-        home = columns.excess.device
-        new = add_rows(columns, counted.to(home), _rulers(used.edges, home))
-        states = {name: states[name] + found for name, found in new.items()} if states else new
-    if not states:
-        return Tally()
-    flat_states = torch.cat([state.reshape(-1) for state in states.values()]).cpu().numpy()
-    ends = np.cumsum([state.numel() for state in states.values()])[:-1]
-    pieces = zip(states.items(), np.split(flat_states, ends), strict=True)
-    found = {name: piece.reshape(tuple(state.shape)) for (name, state), piece in pieces}
-    total = tally_of(found, family, used, classes)
-    return total if total.n else Tally()
-
-
-@lru_cache(maxsize=16)
-def _rulers(edges: tuple[float, ...], device: Any) -> Rulers:
-    return Rulers.of(edges, device)
+def _bins(bins: int | Bins | None) -> Bins:
+    return bins if isinstance(bins, Bins) else Bins.uniform(bins if bins is not None else 1)
 
 
 def _on_host(predictions: Predictions, plan: Plan, beside: tuple[Any, ...], y_true: Any, kept: BoolArray) -> Tally:

@@ -36,6 +36,7 @@ __all__ = [
     "Odds",
     "Rulers",
     "add_rows",
+    "class_sums",
     "metrics",
     "rows_at_once",
     "shapes",
@@ -230,7 +231,8 @@ def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
         inside = counted & ~columns.certain
         return found | {"cells": _odds_cells(columns.more, inside, ~columns.correct, rulers.centres)}
     if columns.more.log_p is not None:
-        found["by_class"] = _class_sums(columns, columns.more, counted)
+        more = columns.more
+        found["by_class"] = class_sums(more.log_p, columns.entropy, more.happened, counted)
     return found | {
         "nodes": torch.where(possible, columns.more.nodes, 0.0).sum(1).reshape(len(NODES), 4),
         "surprises": (columns.more.surprised & possible).sum(dtype=torch.float64),
@@ -260,12 +262,12 @@ def _top_cells(columns: Columns, counted: Any, centres: Any) -> Any:
     return _odds_cells(Odds(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
 
 
-def _class_sums(columns: Columns, more: Classes, counted: Any) -> Any:
+def class_sums(log_p: Any, entropy: Any, happened: Any, counted: Any) -> Any:
     """Sum probabilities of classes and their products, as `ClassSums` does."""
     torch = load_torch()
-    p = torch.where(counted[:, None], more.log_p.exp(), 0.0)
-    plogp = torch.where(p > 0.0, p * (more.log_p + columns.entropy[:, None]), 0.0)
-    seen = (more.happened[:, None] == torch.arange(p.shape[1], device=p.device)) & counted[:, None]
+    p = torch.where(counted[:, None], log_p.exp(), 0.0)
+    plogp = torch.where(p > 0.0, p * (log_p + entropy[:, None]), 0.0)
+    seen = (happened[:, None] == torch.arange(p.shape[1], device=p.device)) & counted[:, None]
     parts = [p.T @ p, plogp.sum(0)[:, None], p.sum(0)[:, None], seen.sum(0, dtype=torch.float64)[:, None]]
     return torch.cat(parts, dim=1)
 
