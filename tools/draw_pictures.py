@@ -4,6 +4,7 @@ python tools/draw_pictures.py    # writes docs/pictures/*.png; that of the repor
 """
 
 import os
+import runpy
 import shutil
 import subprocess
 import tempfile
@@ -21,7 +22,8 @@ from safecal.plot import ReliabilityDisplay
 
 mpl.use("agg")
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "pictures"
 CHROMIUM = os.environ.get("SAFECAL_CHROMIUM") or shutil.which("chromium")
 
 
@@ -53,6 +55,12 @@ def two_models() -> Any:
     return figure
 
 
+def example(name: str) -> Any:
+    """Return the picture of an example of the gallery."""
+    runpy.run_path(str(ROOT / "examples" / f"plot_{name}.py"))
+    return plt.gcf()
+
+
 def report(path: Path) -> None:
     """Write what one sees first of a report."""
     if CHROMIUM is None:
@@ -70,6 +78,7 @@ def main() -> None:
     """Write the pictures."""
     FOLDER.mkdir(exist_ok=True)
     figures = {"dashboard": demo().plot(), "local": hidden().local.plot().figure_, "two-models": two_models()}
+    figures["six-models"] = example("six_models")
     for name, figure in figures.items():
         figure.savefig(FOLDER / f"{name}.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
     report(FOLDER / "report.png")

@@ -32,6 +32,7 @@ LONG = {
     ROOT / "docs" / "poses.md",
     ROOT / "docs" / "regression.md",
     ROOT / "docs" / "scikit-learn.md",
+    *(ROOT / "docs" / "explanation").glob("*.md"),
     *(ROOT / "docs" / "paper").glob("*.md"),
 }
 
