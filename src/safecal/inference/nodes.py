@@ -344,12 +344,13 @@ def two_size_tails(
         reach = math.sqrt(1.0 + 0.25 * skew * skew)
         small, large = max(m1 + spread * (0.5 * skew - reach), 0.0), m1 + spread * (0.5 * skew + reach)
         share = (0.5 * skew + reach) / (2.0 * reach)
-    a, b = np.meshgrid(np.arange(most + 1.0), np.arange(most + 1.0 if share < 1.0 else 1.0), indexing="ij")
+    k = np.arange(most + 1.0)  # logarithms are taken of each count, and not of each pair of them
+    factorial = special.gammaln(k + 1.0)
+    one, other = (special.xlogy(k, chance * part) - factorial for part in (share, 1.0 - share))
+    rest = special.gammaln(rows + 1.0) - special.gammaln(rows - k + 1.0) - (rows - k) * (rate / rows)
+    a, b = np.indices((most + 1, most + 1 if share < 1.0 else 1)).reshape(2, -1)
     a, b = a[a + b <= most], b[a + b <= most]
-    log = special.gammaln(rows + 1.0) - special.gammaln(rows - a - b + 1.0)
-    log -= special.gammaln(a + 1.0) + special.gammaln(b + 1.0)
-    log += special.xlogy(a, chance * share) + special.xlogy(b, chance * (1.0 - share))
-    mass = np.exp(log - (rows - a - b) * (rate / rows))
+    mass = np.exp(rest[a + b] + one[a] + other[b])
     total = a * small + b * large
     upper, lower = (float(mass[ok].sum()) for ok in (total >= seen * (1.0 - _SLACK), total <= seen * (1.0 + _SLACK)))
     return min(upper, 1.0), min(lower, 1.0)
