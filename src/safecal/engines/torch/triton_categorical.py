@@ -269,6 +269,6 @@ def launch(logits: Any, y_true: Any, out: Any, ignored: int, more: bool) -> None
         )  # fmt: skip
         return
     width = 1 << (V - 1).bit_length()
-    rows, warps = _HELD // width, 1 if width >= 512 else 2
+    rows, warps = _HELD // width, 1 if width >= 256 else 2
     grid = ((n + rows - 1) // rows,)
     _narrow[grid](logits, y_true, out, *sizes, G=G, ROWS=rows, WIDTH=width, MORE=more, FAST=fast, num_warps=warps)
