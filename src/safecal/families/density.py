@@ -11,6 +11,8 @@ from .._checks.densities import (
     batch_rows,
     drawn_log_density,
     generator,
+    no_inference_data,
+    not_in_sample,
     one_prediction,
     outcome_log_density,
     outcomes,
@@ -345,5 +347,7 @@ def density(
     source = generator(rng)
     if log_density is not None and sampler is not None:
         return _from_pair(log_density, sampler, x, count, source)
+    no_inference_data(dist, "dist")
+    not_in_sample(dist, x)
     held = unwrapped(dist)
     return _from_law(offered_law(held, x) or adapt(held, x), x, count, source)
