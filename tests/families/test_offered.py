@@ -79,6 +79,21 @@ def test_groups_of_arviz_are_refused_with_what_to_pass_instead(held: Any, messag
         assert "safecal.ensemble(y_true, draws)" in str(refused.value)
 
 
+class EveryAttribute:
+    """As NGBoost's distributions: what they do not know is None."""
+
+    def __init__(self, dist: Any) -> None:
+        self.dist = dist
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dist, name, None)
+
+
+def test_an_object_with_every_attribute_is_taken_for_what_it_holds(y: np.ndarray) -> None:
+    held = stats.norm(MEAN, 0.6)
+    assert safecal.density(y, EveryAttribute(held)).ecd == safecal.density(y, held).ecd
+
+
 def test_predictions_of_the_rows_that_a_model_was_fitted_to_are_refused(rng: np.random.Generator) -> None:
     x, y = rng.normal(size=(2, 50))
     slope, intercept = np.polyfit(x, y, 1)

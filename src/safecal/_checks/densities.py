@@ -75,7 +75,9 @@ _GROUPS = ("log_likelihood", "posterior_predictive", "posterior")  # of ArviZ
 
 def no_inference_data(value: Any, name: str) -> None:
     """Refuse what holds log-likelihoods or draws by group, as InferenceData and DataTree of ArviZ do."""
-    found = [group for group in _GROUPS if hasattr(value, group) or (isinstance(value, Mapping) and group in value)]
+    known = value if isinstance(value, Mapping) else {}
+    # NGBoost's distributions have every attribute: those that they do not know are None.
+    found = [group for group in _GROUPS if group in known or getattr(value, group, None) is not None]
     if not found:
         return
     draws = "pass draws of outcomes that were held out: `safecal.ensemble(y_true, draws)`, of shape (rows, draws)"

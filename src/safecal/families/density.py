@@ -43,7 +43,7 @@ def unwrapped(dist: Any) -> Any:
     NGBoost's ``pred_dist(X)`` holds one in ``dist``. The ``get_prediction(X)`` of statsmodels states means with the
     standard errors of an outcome, ``se_obs``.
     """
-    if hasattr(dist, "predicted_mean"):
+    if getattr(dist, "predicted_mean", None) is not None:  # NGBoost has every attribute, None where it knows none
         return _stated(dist)
     inner = getattr(dist, "dist", None)
     frozen = any(c.__name__ == "rv_frozen" for c in type(inner).__mro__)
