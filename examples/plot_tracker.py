@@ -56,5 +56,4 @@ for name, noise, color in (("allows for turns", 0.5, "#0072b2"), ("hardly does",
     first = name == "allows for turns"
     plot.ConsistencyDisplay.from_consistency(found, scale="NEES", ax=ax, color=color, label=name, band=first)
     print(f"{name}: {found.verdict}")
-ax.legend()
 plt.show()

@@ -116,6 +116,14 @@ def test_a_tag_needs_a_dated_heading_of_the_changelog(tree: Path) -> None:
     assert TOOL.faults(tree, "v7.0.1") == ["the tag names version 7.0.1, not 7.0.0"]
 
 
+def test_what_a_release_brings_is_read_in_minutes() -> None:
+    _, *sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sections[0].startswith("[Unreleased]")
+    for section in sections[1:]:
+        assert len(section.splitlines()) <= 130, section[:40]
+        assert set(re.findall(r"^### (\w+)", section, re.MULTILINE)) <= {"Added", "Changed", "Fixed", "Removed"}
+
+
 def test_the_recipe_of_conda_requires_what_the_package_requires() -> None:
     recipe: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "conda" / "recipe.yaml")
     required = {line.replace(" ", "") for line in recipe["requirements"]["run"]}

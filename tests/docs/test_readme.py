@@ -120,6 +120,6 @@ def test_what_is_said_of_safecal_names_what_exists_and_is_so_today(monkeypatch: 
 def test_a_name_that_looks_like_an_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMPARE.LIBRARIES, "peer", ("safecal.metrics",))
     assert "safecal.metrics.ecd(sample_weight)" in COMPARE.looks_like("peer", "weights")
-    assert COMPARE.looks_like("peer", "verdict") == []
+    assert COMPARE.looks_like("peer", "fix") == []
     monkeypatch.setitem(COMPARE.NOT_THAT, "peer: weights", {"metrics": "not that"})
     assert COMPARE.looks_like("peer", "weights") == []

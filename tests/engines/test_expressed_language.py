@@ -58,3 +58,15 @@ def test_a_text_has_each_step_once() -> None:
         both = nw.concat([base.select("q"), base.select(q=nw.col("p"))], how="vertical").head(3)
     assert both.text.count("(1.0D - `p`)") == 1
     assert both.columns == ("q",)
+
+
+def test_steps_are_nested_a_few_at_a_time() -> None:
+    frame = SqlFrame(Rows(), ("p",))
+    with in_sql(frame):
+        nw = language()
+        for k in range(9):
+            frame = frame.with_columns(**{f"q{k}": nw.col("p") + float(k)})
+    assert [frame.text.count(f"(`p` + {k}.0D) AS `q{k}`") for k in range(9)] == [1] * 9
+    assert frame.text.count(" AS (SELECT") == 3
+    assert frame.text.count("FROM (SELECT") == 6
+    assert frame.text.endswith(f"SELECT * FROM {frame.last}")

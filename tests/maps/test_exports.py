@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from safecal import maps
-from safecal.errors import OptionError, ShapeError, UnavailableError
+from safecal.errors import OptionError, RangeError, ShapeError, UnavailableError
 
 TWO: list[Callable[[], maps.Map]] = [
     maps.Identity,
@@ -138,6 +138,32 @@ def test_torch_of_two_classes(kind: Callable[[], maps.Map]) -> None:
 
 
 @pytest.mark.extra
+@pytest.mark.parametrize("classes", [2, 3])
+def test_torch_by_group_is_the_map_of_each_group(classes: int) -> None:
+    import torch
+
+    rng = np.random.default_rng(0)
+    z = 2.0 * rng.normal(size=(400, classes))
+    y = np.argmax(z + rng.gumbel(size=z.shape), axis=1)
+    z = z[:, 1] - z[:, 0] if classes == 2 else z
+    site = np.array(["north", "south", "west"])[np.arange(400) % 3]
+    model = maps.Affine().fit(y, logits=z, by=site)
+    module = model.to_torch()
+    group = torch.tensor([module.groups.index(name) for name in site.tolist()])
+    wanted = model.apply_logits(logits=z, by=site)
+    assert module(torch.tensor(z), group).numpy() == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+    assert module(torch.tensor(z, dtype=torch.float32), group).dtype == torch.float32
+    again = model.to_torch()
+    again.load_state_dict(module.state_dict())
+    with pytest.raises(RangeError, match="`group` must lie in 0 to 2: another group was not fitted; got 3"):
+        module(torch.tensor(z), group + 1)
+    with pytest.raises(ShapeError, match="`group` must hold a whole number for each row"):
+        module(torch.tensor(z), group[:5])
+    with pytest.raises(ShapeError, match="`group` must hold a whole number for each row"):
+        module(torch.tensor(z), group.double())
+
+
+@pytest.mark.extra
 @pytest.mark.parametrize("kind", MANY)
 def test_torch_of_many_classes(kind: Callable[[], maps.Map]) -> None:
     import torch
@@ -217,8 +243,6 @@ def test_what_cannot_be_exported_is_refused() -> None:
         model.to_sql(3)  # type: ignore[arg-type]
     z = np.random.default_rng(0).normal(size=100)
     grouped = maps.Temperature().fit(np.arange(100) % 3 > 0, logits=z, by=np.arange(100) % 2)
-    with pytest.raises(UnavailableError, match="each group has a map of its own"):
-        grouped.to_torch()
     with pytest.raises(OptionError, match="`by` must name the column of the groups"):
         grouped.to_sql("p")
     with pytest.raises(OptionError, match="`by` must be names of columns; got 3"):

@@ -222,3 +222,28 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path, safecal: Safecal) -
     said = safecal("evaluate", path, "--report", locked / "page.html")
     assert said.status == 2
     assert said.out == ""
+
+
+def test_hints_tell_a_shell_what_to_type(tmp_path: Path, safecal: Safecal) -> None:
+    impossible = _file(tmp_path, "y,p,day\n" + "1,0.0,a\n0,0.2,b\n1,0.9,c\n0,0.4,d\n" * 100, "impossible.csv")
+    hints = [
+        safecal("recalibrate", impossible, "--method", "safe").err,
+        safecal("plan", impossible, "--cluster", "day").err,
+    ]
+    assert "Hint: pass `--logits`" in hints[0]
+    assert "for example `--clip 1e-6`." in hints[0]
+    assert "Hint: `safecal evaluate` with `--cluster` says how many more clusters would decide." in hints[1]
+
+
+def test_what_to_do_is_a_command_where_there_is_one(tmp_path: Path, safecal: Safecal) -> None:
+    rng = np.random.default_rng(0)
+    z, x = rng.normal(0, 2, 2000), rng.normal(0, 2, 500)
+    y, p = rng.random(2000) < 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-3 * z))
+    classes = _npz(tmp_path, y=y.astype(int), p=p)
+    summary = tmp_path / "summary.md"
+    said = safecal("evaluate", classes, "--summary", summary).out
+    assert "What to do: Run `safecal recalibrate` on other rows." in said
+    assert "safecal recalibrate" in summary.read_text(encoding="utf-8")
+    states = _file(tmp_path, "truth,mean,std\n" + "\n".join(f"{a},0,1" for a in x), "states.csv")
+    said = " ".join(safecal("evaluate", states, "--x", "truth").out.split())
+    assert "`safecal.SafeTemperature`, fitted in Python on other rows, finds by how much." in said

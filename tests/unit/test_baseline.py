@@ -1,6 +1,7 @@
 """No worse than the last release: what rose, where, and by how much."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -90,3 +91,37 @@ def test_what_cannot_be_told_is_said_in_words() -> None:
     assert str(Baseline.of(_evaluated(1.0, 50), _evaluated(1.0, 50, 1))).startswith(
         "UNCLEAR whether it is worse than the"
     )
+
+
+def _days(days: int, **more: object) -> safecal.Evaluation:
+    """Evaluate days of 50 rows each, all rows of a day alike; the logits are 2.5 times too large."""
+    rng = np.random.default_rng(3)
+    z = np.repeat(rng.normal(0, 2, days), 50)
+    y = np.repeat(rng.random(days) < special.expit(z[::50]), 50)
+    return safecal.evaluate(y, logits=2.5 * z, **more)
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_a_place_of_a_baseline_with_clusters_is_bounded_by_its_clusters(group: bool) -> None:
+    day, site = np.repeat(np.arange(120), 50), np.arange(6000) % 2
+    now = _evaluated(np.where(site == 1, 3.0, 0.9), by={"site": site}) if group else _evaluated(3.0)
+    found = [Baseline.of(now, _days(120, by={"site": day % 2}, cluster=c)) for c in (None, day)]
+    rows, days = ({c.name: c for c in one.changes if c.name.startswith(("site", "prob"))} for one in found)
+    assert rows.keys() == days.keys()
+    assert ("site 1" in rows) == group
+    for name, change in rows.items():  # each day is one throw of the dice, not fifty
+        assert days[name].change.high - days[name].change.low > 2.0 * (change.change.high - change.change.low)
+        assert math.isfinite(days[name].change.high)
+    assert {c.decision for c in days.values()} == {"UNCLEAR"}
+    assert group or "WORSE" in {c.decision for c in rows.values()}
+
+
+def test_a_document_does_not_tell_the_clusters_of_a_place() -> None:
+    day = np.repeat(np.arange(120), 50)
+    before = _days(120, by={"site": day % 2}, cluster=day)
+    read = safecal.Evaluation.from_dict(json.loads(json.dumps(before.to_dict(), allow_nan=False)))
+    found = Baseline.of(_evaluated(3.0, by={"site": np.arange(6000) % 2}), read)
+    places = found.changes[3:]
+    assert places
+    assert all(change.decision == "UNCLEAR" and "without bounds: unclear" in str(change) for change in places)
+    assert Baseline.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found

@@ -192,3 +192,14 @@ def test_predictions_that_are_all_alike_are_shifted_by_what_is_missing() -> None
     assert found is not None
     assert found.cause == "shifted"
     assert "more often than it says, 1.7 % where 0.1 % is predicted: a shift of +2.8 in log-odds" in found.evidence
+
+
+@pytest.mark.parametrize(("outcome", "always"), [(1, "always"), (0, "never")])
+@pytest.mark.parametrize("spread", [0.0, 0.2])
+def test_where_every_outcome_is_the_same_that_is_said(outcome: int, always: str, spread: float) -> None:
+    p = 0.7 + spread * (np.arange(500) % 5 - 2) / 4
+    found = safecal.evaluate(np.full(500, outcome), p).verdict.diagnosis
+    assert found is not None
+    assert (found.cause, found.evidence) == ("shifted", f"the event {always} happened, where 70 % is predicted.")
+    assert "all of them are the same" in found.remedy
+    assert safecal.evaluate(np.ones(20), np.full(20, 0.99)).verdict.diagnosis is None

@@ -3,6 +3,7 @@
 A phrase says what to type. In Python that is an argument, at a frame a column, in a shell an option.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -230,6 +231,31 @@ def worded(error: InputError, complaint: Complaint) -> InputError:
     return found
 
 
-def in_options(text: str) -> str:
-    """Name options instead of arguments, in what a result says."""
-    return text.replace("`logits=`", "`--logits`").replace("`clip=", "`--clip ").replace("`by=`", "`--by`")
+# What results and hints say in Python, and what a shell types instead. Lines may be broken where there is a space.
+_TYPED = (
+    (r"`logits=`", r"`--logits`"),
+    (r"`clip=", r"`--clip "),
+    (r"`by=`", r"`--by`"),
+    (r"`np\.clip\(y_prob,\s1e-6,\s1\s-\s1e-6\)`", r"`--clip 1e-6`"),
+    (r"an(\s)evaluation(\s)with(\s)`cluster=`", r"`safecal evaluate`\1with\2`--cluster`"),
+    (r"would(\s)decide:(\s)`verdict\.clusters_needed`", r"would\1decide"),
+)
+_RECALIBRATED = (
+    (r"Fit(\s)`safecal\.SafeTemperature`", r"Run\1`safecal recalibrate`"),
+    (r"`safecal\.SafeTemperature`,(\s)fitted", r"`safecal recalibrate`,\1run"),
+    (r"`safecal\.recalibrate\(y_true,(\s)y_prob\)`", r"`safecal\1recalibrate`"),
+)
+_NOT_IN_A_SHELL = (
+    (r"(Fit\s`safecal\.SafeTemperature`)", r"\1 in Python"),
+    (r"(`safecal\.SafeTemperature`,\sfitted)", r"\1 in Python"),
+)
+
+
+def in_options(text: str, *, recalibrates: bool = True) -> str:
+    """Name options and commands instead of arguments and functions, in what a result or a hint says.
+
+    Without ``recalibrates``, what mends a model keeps its name in Python: no command does it for that family.
+    """
+    for python, shell in (*_TYPED, *(_RECALIBRATED if recalibrates else _NOT_IN_A_SHELL)):
+        text = re.sub(python, shell, text)
+    return text

@@ -18,6 +18,7 @@ from .. import documents
 from .._checks.message import in_options
 from ..engines.batches import evaluate_batches
 from ..errors import DocumentError, FileError
+from ..families.predictions import family_named
 from ..files import parsed_json, write_atomically
 from ..inputs.columns import Columns
 from ..judge.evaluation import Evaluation
@@ -129,7 +130,7 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
     if found.groups is not None and len(found.groups) > _SHOWN:
         more = len(found.groups) - _SHOWN
         shown = replace(found, tally=replace(found.tally, groups=found.groups.worst_first(_SHOWN)))
-    lines = [in_options(repr(shown))]
+    lines = [in_options(repr(shown), recalibrates=family_named(found.family).discrete)]
     if more:
         lines.append(f"and {more} more groups: all of them are in `--json`.")
     lines.append(_methods(found, options))
@@ -216,7 +217,7 @@ def run_lm(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result.to_dict(), indent=2, allow_nan=False))
         return int(options.decided)
-    lines = [in_options(repr(result))]
+    lines = [in_options(repr(result), recalibrates=False)]
     if found.resumed:
         lines.append(f"\n{found.resumed} tokens had been scored by an earlier run.")
     if options.report:

@@ -51,8 +51,10 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _told(error: SafecalError) -> str:
     """Return a message and its hint: two lines of their own, whatever stands in the names that they tell of."""
+    from .._checks.message import in_options
+
     start = str(error).rfind(_HINT)
-    parts = (str(error),) if start < 0 else (str(error)[:start], str(error)[start + len(_HINT) :])
+    parts = (str(error),) if start < 0 else (str(error)[:start], in_options(str(error)[start + len(_HINT) :]))
     return _HINT.join(map(visible, parts))
 
 

@@ -177,7 +177,7 @@ def _head(study: PoseStudy) -> str:
 
 
 def _text(study: PoseStudy, options: argparse.Namespace) -> str:
-    lines = [in_options(_head(study)), ""]
+    lines = [in_options(_head(study), recalibrates=False), ""]
     said = [f"Suspected: {text}." for text in study.suspicions]
     said += [f"{note[:1].upper()}{note[1:]}." for note in study.notes]
     lines += [textwrap.fill(text, 78, break_on_hyphens=False) for text in said]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .._checks.message import in_options
+from ..families.predictions import family_named
 from ..judge.baseline import WORSE, Baseline
 from ..judge.display import (
     PLACE,
@@ -88,8 +89,9 @@ def summary_markdown(
         parts.append(_table(PLACE, "lrrrrrrl", ([shortened(name, _NAME), *rest] for name, *rest in cells)))
         more = len(verdict.where) - _PLACES
         parts += [f"And in {more} more place{'' if more == 1 else 's'}."] if more > 0 else []
+    told = family_named(found.family).discrete
     if verdict.diagnosis is not None and verdict.diagnosis.remedy:
-        parts.append(f"What to do: {escaped(in_options(verdict.diagnosis.remedy))}")
+        parts.append(f"What to do: {escaped(in_options(verdict.diagnosis.remedy, recalibrates=told))}")
     parts.append(_table(("", "value", escaped(rows)), "lrl", _numbers(found)))
     if found.slices is not None:
         parts.append(escaped(_begun(found.slices.sentence)))

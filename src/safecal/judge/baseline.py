@@ -1,14 +1,15 @@
 """No worse than the last release: an evaluation beside an earlier one, of the same model or of its predecessor.
 
 The two may be of different rows. Each difference has an interval that takes them as independent; if both releases saw
-the same rows, the intervals are wider than they need be.
+the same rows, the intervals are wider than they need be. Where rows of the baseline come in clusters, its intervals
+are those of clusters; a document does not tell which rows of a place are of one cluster, and then the place is UNCLEAR.
 """
 
 import math
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from .._checks.message import fail
 from .._steady import steadied
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
-from .._types import FloatArray
+from .._types import FloatArray, IndexArray
 from ..errors import InputError
+from ..inference.dependence import clustered_bounds
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..inference.sum_bounds import bounds_by_key
@@ -75,6 +77,8 @@ class Change:
 
     def __str__(self) -> str:
         rose = "times" if self.factor else "nat"
+        if math.isinf(self.change.high) and math.isinf(self.change.low) and not math.isinf(self.change.value):
+            return f"{visible(self.name)}: {self.before:.3g} before, {self.now:.3g} now, without bounds: unclear"
         ends = f"{self.change.low:.3g} to {self.change.high:.3g}"
         both = f"{self.before:.3g} before, {self.now:.3g} now"
         return f"{visible(self.name)}: {both} ({ends} {rose}): {self.decision.lower()}"
@@ -264,30 +268,60 @@ def _factor(x: float) -> float:
 
 def _in_place(place: Place, before: Tally, level: float) -> Change | None:
     """Compare the ECD of a place; None where the baseline has no such place."""
-    row = _rows_of(place, before)
-    if row is None or row[0] == 0.0:
+    found = _found(place, before)
+    if found is None or found.row[0] == 0.0:
         return None
-    low, high = bounds_by_key(row[None, :], 0.5 * (1.0 - level))
-    ecd = float(row[COLUMN["sum_excess"]] / row[COLUMN["weight"]])
+    ecd = float(found.row[COLUMN["sum_excess"]] / found.row[COLUMN["weight"]])
+    low, high = found.bounds(0.5 * (1.0 - level))
     # The place was chosen among many because it is bad now: so its bounds are those that hold for all of them.
-    return _difference(
-        place.name, place.ecd, Interval(ecd, float(low[0]), float(high[0]), level, ""), 0.5 * place.limit
-    )
+    return _difference(place.name, place.ecd, Interval(ecd, low, high, level, ""), 0.5 * place.limit)
 
 
-def _rows_of(place: Place, tally: Tally) -> FloatArray | None:
-    """Return the sums of a place; None of a slice, which an earlier evaluation need not have looked at."""
-    if place.type == "slice":
-        return None
-    if place.type == "group":
-        groups = tally.groups
-        if groups is None:
-            return None
+class _Found(NamedTuple):
+    """The rows of a place: their sums, and those of each of their clusters, where these are told apart."""
+
+    row: FloatArray
+    clustered: bool
+    clusters: tuple[IndexArray, FloatArray] | None = None
+
+    def bounds(self, alpha: float) -> tuple[float, float]:
+        """Bound the ECD; infinite where rows depend on each other, and which do is not known."""
+        if not self.clustered:
+            low, high = bounds_by_key(self.row[None, :], alpha)
+        elif self.clusters is None:
+            return -math.inf, math.inf
+        else:
+            cluster, sums = self.clusters
+            low, high = clustered_bounds(np.zeros(len(cluster), dtype=np.intp), cluster, sums, 1, alpha)
+        return float(low[0]), float(high[0])
+
+
+def _found(place: Place, tally: Tally) -> _Found | None:
+    """Find the rows of a place; None of a slice, which an earlier evaluation need not have looked at."""
+    clustered = tally.clusters is not None
+    if place.type == "group" and tally.groups is not None:
+        groups, pairs = tally.groups, tally.pairs
         names = [k for k in range(len(groups)) if f"{groups.name} {groups.label(k)}" == place.name]
-        return groups.sums[names[0]] if names else None
+        if not names:
+            return None
+        row, key = groups.sums[names[0]], groups.keys[names[0]]
+        if pairs is None:
+            return _Found(row, clustered)
+        here = pairs.key == pairs.keys.index(key)
+        return _Found(row, clustered, (pairs.cluster[here], pairs.sums[here]))
+    if place.type in ("group", "slice"):
+        return None
+    cells = tally.cell_pairs
     for order in tally.orders:
         of_class = "" if order.label is None else f", class {order.label} predicted"
-        if place.name.partition(",")[2] == of_class[1:]:
-            inside = (order.low >= place.low * (1.0 - 1e-12)) & (order.high <= place.high * (1.0 + 1e-12))
-            return np.asarray(order.sums[inside].sum(axis=0))
+        if place.name.partition(",")[2] != of_class[1:]:
+            continue
+        whole = order.coarsened() if clustered else order
+        inside = (whole.low >= place.low * (1.0 - 1e-12)) & (whole.high <= place.high * (1.0 + 1e-12))
+        row = np.asarray(whole.sums[inside].sum(axis=0))
+        if cells is None or not (cells.classes or order.label is None):
+            return _Found(row, clustered)
+        pairs_of = cells.of_order(order.label)
+        here = np.isin(pairs_of.cell, whole.coarse[inside])
+        return _Found(row, clustered, (pairs_of.cluster[here], pairs_of.sums[here]))
     return None

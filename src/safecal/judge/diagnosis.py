@@ -41,6 +41,9 @@ _LESS = 3.0  # that wrong labels must gain beyond a temperature: where predictio
 _ALIKE = 1e-3  # log-likelihood: less is no difference
 _SHARE = 1e-12  # of labels: less is no difference
 _HALVINGS, _STEPS = 8, 30  # of the scale of that share, and of Newton's method
+_NOT_BY_TEMPERATURE = (
+    "A temperature does not correct a shift. `safecal.recalibrate(y_true, y_prob)` on other rows fits a shift"
+)
 _RANGES = 16  # of about equal information, in which the rest is compared
 
 
@@ -199,12 +202,8 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             return _places(where)
         uneven, number = _uneven(tally)
         if max(uneven, gain_by_shifts(tally)) > max(gain, 2.0 * _PRICE):
-            return Diagnosis(
-                "shifted",
-                f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}.",
-                "A temperature does not correct that. `safecal.recalibrate(y_true, y_prob)` on other rows fits a shift"
-                " for each class, too.",
-            )
+            evidence = f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}."
+            return Diagnosis("shifted", evidence, f"{_NOT_BY_TEMPERATURE} for each class, too.")
     shifted, axis = shift_gain(tally)
     if shifted > max(gain, _PRICE * tally.dimension):
         assert tally.axes is not None
@@ -265,11 +264,9 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     if math.isnan(t):
         return None
     words = family_named(tally.family).words.of(tally.dimension)
-    how = (
-        f"its temperature is about {t:.3g}"
-        if words.factor is None
-        else f"its {words.scaled} are about {words.times(t)}"
-    )
+    how = f"its temperature is about {t:.3g}"
+    if words.factor is not None:
+        how = f"its {words.scaled} are about {words.times(t)}"
     also = "" if both is None else f" There is a shift of {both.shift:+.2g} in log-odds beside it."
     if t > 1.0:
         much = how if math.isfinite(t) else "its confidence tells nothing"
@@ -279,11 +276,8 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
         if math.isinf(t):
             remedy = "No temperature helps a model whose confidence tells nothing: train it again."
         return Diagnosis("too sharp", f"{much}.{also}", remedy)
-    return Diagnosis(
-        "too vague",
-        f"{how}.{also}",
-        "`safecal.SafeTemperature`, fitted on other rows, makes it sharper, as far as that is safe.",
-    )
+    sharper = "`safecal.SafeTemperature`, fitted on other rows, makes it sharper, as far as that is safe."
+    return Diagnosis("too vague", f"{how}.{also}", sharper)
 
 
 def _shifted(tally: Tally, found: Explained) -> Diagnosis:
@@ -293,12 +287,15 @@ def _shifted(tally: Tally, found: Explained) -> Diagnosis:
     often = "more often" if found.shift > 0.0 else "less often"
     said, done = s.sum_predicted / s.weight, s.sum_observed / s.weight
     slope = f", and a slope of {found.slope:.2g}" if found.cause == "both" else ""
+    if math.isinf(found.shift):
+        always = "always" if found.shift > 0.0 else "never"
+        evidence = f"the event {always} happened, where {_percent(said)} is predicted."
+        return Diagnosis("shifted", evidence, "Look whether the outcomes are right: all of them are the same.")
     return Diagnosis(
         "shifted",
         f"the event happens {often} than it says, {_percent(done)} where {_percent(said)} is predicted: a shift of"
         f" {found.shift:+.2g} in log-odds{slope}.",
-        "A temperature does not correct a shift. `safecal.recalibrate(y_true, y_prob)` on other rows fits a shift and"
-        " a slope.",
+        f"{_NOT_BY_TEMPERATURE} and a slope.",
     )
 
 
@@ -332,6 +329,9 @@ def explain(points: Points, least: float = 0.0) -> Explained:
     z = rows.z
     given = rows.at(0.0, 1.0)
     base = given.value
+    if rows.happened.all() or not rows.happened.any():  # the larger the shift the likelier, and nothing is left
+        shift, cause = (math.inf if rows.happened.all() else -math.inf), ("shift" if -base > _PRICE else "none")
+        return Explained(cause, {"shift": -base, "slope": 0.0, "both": -base, "noise": 0.0}, shift, 1.0, 0.0, 0.0, 1.0)
     fits = {
         "slope": rows.best((0.0, 1.0), (False, True), given),
         "shift": rows.best((0.0, 1.0), (True, False), given),

@@ -16,7 +16,7 @@ from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions, family_named
-from .exports import python_text, sql_text, torch_module
+from .exports import python_text, sql_text, torch_module, torch_module_by_group
 from .steps import Step, log_odds, log_values, moved_states, probabilities, scaled_spread, two_columns
 
 __all__ = ["Applied"]
@@ -267,11 +267,13 @@ class Applied(ABC):
         -------
         torch.nn.Module
             Of log-odds (n,), or of a column of logits for each class, (n, K). Its numbers are double; what it returns
-            has the type of what it is given.
+            has the type of what it is given. Where groups were fitted, its second argument is the place of each row's
+            group in its ``groups``; one that was not fitted is an error.
         """
         self._must_be("classes")
-        if self._keys() is not None:
-            raise UnavailableError("each group has a map of its own.\n\nHint: fit a group by itself, and export that.")
+        keys = self._keys()
+        if keys is not None:
+            return torch_module_by_group({key: self._steps(key) for key in keys}, self._class_number())
         return torch_module(self._steps(), self._class_number())
 
     def _class_number(self) -> int:

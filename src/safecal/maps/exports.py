@@ -7,10 +7,10 @@ from typing import Any
 
 from .._checks.message import fail, show
 from .._optional import require
-from ..errors import OptionError, ShapeError
+from ..errors import OptionError, RangeError, ShapeError
 from .steps import Columns, Curve, Line, Stairs, Step
 
-__all__ = ["python_text", "sql_text", "torch_module"]
+__all__ = ["python_text", "sql_text", "torch_module", "torch_module_by_group"]
 
 Groups = Mapping[Hashable, Sequence[Step]]  # the steps of each group; of None alone where there are no groups
 
@@ -284,6 +284,37 @@ def torch_module(steps: Sequence[Step], classes: int) -> Any:
             return z.to(logits.dtype)
 
     return Recalibration()
+
+
+def torch_module_by_group(groups: Groups, classes: int) -> Any:
+    """Return a Module that makes recalibrated logits of logits and the number of each row's group."""
+    each = [torch_module(steps, classes) for steps in groups.values()]
+    import torch
+
+    class RecalibrationByGroup(torch.nn.Module):  # type: ignore[misc]  # it is Any where torch is not installed
+        """Recalibrated logits, each by the map of its group."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.groups = tuple(groups)
+            self.each = torch.nn.ModuleList(each)
+
+        def forward(self, logits: Any, group: Any) -> Any:
+            """Return recalibrated logits; ``group`` holds the place of each row's group in ``groups``."""
+            if group.shape != logits.shape[:1] or group.is_floating_point() or group.dtype == torch.bool:
+                rule = "must hold a whole number for each row, the place of its group in `groups`"
+                raise fail(ShapeError, "group", rule, got=f"{group.dtype} of shape {tuple(group.shape)}")
+            outside = (group < 0) | (group >= len(self.each))
+            if outside.any():
+                rule = f"must lie in 0 to {len(self.each) - 1}: another group was not fitted"
+                raise fail(RangeError, "group", rule, got=str(group[outside][0].item()))
+            found = torch.empty_like(logits)
+            for k, module in enumerate(self.each):
+                rows = group == k
+                found[rows] = module(logits[rows])
+            return found
+
+    return RecalibrationByGroup()
 
 
 def _torch_step(torch: Any, step: Step, classes: int) -> tuple[Callable[..., Any], dict[str, Any]]:

@@ -6,6 +6,8 @@ reads once. Ours has the few words of narwhals that the formulas use, and means 
 
 import hashlib
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +16,9 @@ from typing import Any, final
 from ..._optional import narwhals
 
 __all__ = ["SqlFrame", "in_sql", "language"]
+
+_SOURCE = re.compile(r"FROM (s[0-9a-f]{16})\b")
+_DEEPEST = 4  # steps that are nested in each other
 
 _SQL: ContextVar[bool] = ContextVar("sql", default=False)
 
@@ -216,7 +221,10 @@ class _SqlLanguage:
 
 @final
 class SqlFrame:
-    """A query over a Spark DataFrame: steps that follow each other, since Spark is slow to read nested ones.
+    """A query over a Spark DataFrame, in steps that follow each other.
+
+    Spark goes through the whole query once for each step that has a name, and is slow to read deeply nested ones. So a
+    step that only the next one reads is nested in it, a few at a time.
 
     Parameters
     ----------
@@ -243,8 +251,19 @@ class SqlFrame:
     @property
     def text(self) -> str:
         """The query, with ``{rows}`` for the rows."""
-        steps = ", ".join(f"{name} AS ({text})" for name, text in self.steps.items())
-        return f"WITH {steps} SELECT * FROM {self.last}"
+        read = Counter(source for text in self.steps.values() for source in _SOURCE.findall(text))
+        nested: dict[str, tuple[int, str]] = {}
+        named = []
+        for name, text in self.steps.items():
+            inside = {source: nested[source] for source in _SOURCE.findall(text) if source in nested}
+            for source, (_, within) in inside.items():
+                text = text.replace(f"FROM {source}", f"FROM ({within}) AS {source}")
+            depth = 1 + max((deep for deep, _ in inside.values()), default=0)
+            if read[name] == 1 and depth < _DEEPEST:
+                nested[name] = depth, text
+            else:
+                named.append(f"{name} AS ({text})")
+        return f"WITH {', '.join(named)} SELECT * FROM {self.last}"
 
     def collect_schema(self) -> Any:
         """Return the types of the columns of the rows."""
