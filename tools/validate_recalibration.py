@@ -61,14 +61,14 @@ def population(case: Case, rows: int = 20_000) -> Population:
     if case.states:
         d, inflation = z.shape[1], float(q.mean())
         return Population(1.0 / inflation, lambda beta: d / 2.0 * (beta * inflation - np.log(beta)))
-    z = z - z.max(axis=1, keepdims=True)  # so that no power leaves the range of floats
-    observed = float((q * z).sum(axis=1).mean())
+    z = np.ascontiguousarray((z - z.max(axis=1, keepdims=True)).T)  # so that no power leaves the range of floats
+    observed = float((q.T * z).sum(axis=0).mean())
 
     def expected(log_beta: float) -> float:
         power = np.exp(math.exp(log_beta) * z)
-        return float(((power * z).sum(axis=1) / power.sum(axis=1)).mean()) - observed
+        return float(((power * z).sum(axis=0) / power.sum(axis=0)).mean()) - observed
 
-    values = [float(np.log(np.exp(beta * z).sum(axis=1)).mean()) - beta * observed for beta in GRID]
+    values = [float(np.log(np.exp(beta * z).sum(axis=0)).mean()) - beta * observed for beta in GRID]
     curve = interpolate.PchipInterpolator(np.log(GRID), values)
     root = optimize.brentq(expected, math.log(GRID[0]), math.log(GRID[-1]))
     return Population(math.exp(root), lambda beta: curve(np.log(beta)))

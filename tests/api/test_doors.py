@@ -139,6 +139,7 @@ MISSPELLED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "compare": (lambda **o: safecal.compare(PREDICTIONS, PREDICTIONS, **o), "weight", "sample_weight"),
     "ece": (lambda **o: safecal.ece(Y, P, **o), "binon", "bin_on"),
     "bernoulli": (lambda **o: safecal.bernoulli(Y, P, **o), "poslabel", "pos_label"),
+    "recalibrate": (lambda **o: safecal.recalibrate(Y, P, **o), "treshold", "threshold"),
     "rows_needed": (lambda **o: safecal.rows_needed(PREDICTIONS, **o), "treshold", "threshold"),
     "assess_consistency": (lambda **o: safecal.assess_consistency(PREDICTIONS, **o), "runs", "run"),
     "evaluate_batches": (lambda **o: evaluate_batches([(Y, P)], **o), "treshold", "threshold"),

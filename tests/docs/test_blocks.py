@@ -2,8 +2,9 @@
 
 ``python`` blocks of one page share a namespace, in order. Blocks with a ``>>>`` prompt are compared with what they
 print. ``sh`` blocks may name only make targets that exist; their lines that call ``safecal`` are run in a folder
-of the page's own, and must end with status 0 or the one that a comment names: ``# status 3``. A block is left out only
-by a line above it that says why: ``<!-- not run: reason -->``.
+of the page's own, and must end with status 0 or the one that a comment names: ``# status 3``. What stands below a
+command of a ``console`` block is compared with what it says, and ``...`` there stands for anything. A block is left out
+only by a line above it that says why: ``<!-- not run: reason -->``.
 """
 
 import doctest
@@ -34,10 +35,19 @@ LONG = {
     ROOT / "docs" / "scikit-learn.md",
     *(ROOT / "docs" / "explanation").glob("*.md"),
     *(ROOT / "docs" / "paper").glob("*.md"),
+    *(ROOT / "docs" / "tutorials").glob("*.md"),
 }
 
 # Pages whose blocks need what only the `test-all` extra installs.
-EXTRA = dict.fromkeys([ROOT / "docs" / "running-language-models.md"], pytest.mark.extra)
+EXTRA = {
+    ROOT / "docs" / "running-language-models.md": [pytest.mark.extra],
+    ROOT / "docs" / "tutorials" / "pytorch.md": [pytest.mark.extra],
+    ROOT / "docs" / "tutorials" / "spark.md": [
+        pytest.mark.extra,
+        pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+        pytest.mark.filterwarnings("ignore::ResourceWarning"),  # sockets of Spark, which lives on
+    ],
+}
 
 PYTHON = {"python", "py", "pycon"}
 SHELL = {"sh", "bash", "shell", "console"}
@@ -109,8 +119,8 @@ def run_page(text: str, name: str) -> None:
         elif block.language in SHELL:
             missing = set(made(block.code)) - make_targets()
             assert not missing, f"{place}: the Makefile has no target {sorted(missing)}"
-            for line in block.code.splitlines():
-                _run_safecal(line, place)
+            for command, expected in _commands(block):
+                _run_safecal(command, expected, place)
         elif block.language in DATA:
             json.loads(block.code)
         elif block.language in PYTHON and block.code.lstrip().startswith(">>>"):
@@ -120,7 +130,16 @@ def run_page(text: str, name: str) -> None:
             exec(compile("\n" * (block.line - 1) + block.code, name, "exec"), namespace)
 
 
-def _run_safecal(line: str, place: str) -> None:
+def _commands(block: Block) -> list[tuple[str, str]]:
+    """Return the commands of a shell block, and what a console shows below each of them."""
+    if block.language != "console":
+        return [(line, "") for line in block.code.splitlines()]
+    parts = re.split(r"^\$ (.*\n)", block.code, flags=re.MULTILINE)
+    assert not parts[0].strip(), f"line {block.line}: a console begins with a command, $ ..."
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _run_safecal(line: str, shown: str, place: str) -> None:
     """Run a line of a shell block, if it calls safecal."""
     command = line.strip().removeprefix("$ ")
     if not re.search(r"(^|[|;] )safecal ", command):
@@ -130,6 +149,8 @@ def _run_safecal(line: str, place: str) -> None:
     expected = int(comment[1]) if comment else 0
     found, said = _called(command) if re.fullmatch(r"safecal [^|<>;&$*`~]*", command) else _in_a_shell(command)
     assert found == expected, f"{place}: {command}\n{said}"
+    same = not shown or doctest.OutputChecker().check_output(shown, said, doctest.ELLIPSIS)
+    assert same, f"{place}: {command}\nis shown to say\n{shown}\nand says\n{said}"
 
 
 def _called(command: str) -> tuple[int, str]:
@@ -161,7 +182,7 @@ def _compare(block: Block, namespace: dict[str, object], name: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=EXTRA.get(page, pytest.mark.proof if page in LONG else ())) for page in PAGES],
+    [pytest.param(page, marks=EXTRA.get(page, [pytest.mark.proof] if page in LONG else [])) for page in PAGES],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,6 +246,8 @@ def test_a_good_page_runs() -> None:
         ("```\nplain\n```", "bad.md:2: name the language"),
         ("```sh\nmake nonsense\n```", "no target"),
         ("```sh\nsafecal evaluate none.csv\n```", "none.csv does not exist"),
+        ("```console\n$ safecal evaluate none.csv  # status 2\nSAFE\n```", "is shown to say"),
+        ("```console\nsafecal --version\n```", "begins with a command"),
         ("```json\n{\n```", "Expecting"),
         ("```python\nx = 1\n", "no end"),
         ("<!-- not run: -->\n```python\nx = 1\n```", "say why"),

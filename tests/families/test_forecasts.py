@@ -37,6 +37,15 @@ def test_intervals_are_two_outcomes_of_their_level(y: np.ndarray) -> None:
     assert "recalibrate" not in str(evaluation)
 
 
+def test_a_cause_is_told_once(y: np.ndarray) -> None:
+    wide = np.arange(N) % 2 == 0
+    end = np.where(wide, 1.7, 0.5)
+    verdict = safecal.intervals(y, -end, end, level=0.9).evaluate(by=np.where(wide, "near", "far")).verdict
+    assert verdict.diagnosis is not None
+    assert verdict.diagnosis.cause == "only a group"
+    assert verdict.reason.lower().count(verdict.diagnosis.evidence.lower()) == 1
+
+
 def test_intervals_that_hold_are_safe_and_what_is_not_seen_is_said(y: np.ndarray) -> None:
     verdict = safecal.intervals(y, -1.645, 1.645, level=0.9).evaluate().verdict
     assert verdict.decision == "SAFE"

@@ -369,7 +369,7 @@ def test_long_logs_take_no_more_memory_than_short_ones(tmp_path: Path, rng: np.r
     rows = drawn(rng, 3000)
 
     def peak(times: int) -> int:
-        """Return the bytes that a process of its own had at most: to count each allocation takes ten times as long."""
+        """Return the bytes that a process of its own had at most; tracing allocations takes three times as long."""
         path = tmp_path / "samples_long.jsonl"
         with path.open("w", encoding="utf-8") as file:
             for block in range(times):

@@ -46,6 +46,15 @@ def test_the_simplest_map_that_is_as_good_is_taken(slope: float, shift: float, k
     assert found.warnings == ()
 
 
+def test_what_is_wrong_is_what_the_verdict_says(rng: np.random.Generator) -> None:
+    z = rng.normal(-7.0, 1.0, 20_000)  # rare events: a shift looks like a temperature to a test of the slope alone
+    happened = rng.random(20_000) < 1.0 / (1.0 + np.exp(-z - 1.6))
+    fixed = safecal.recalibrate(happened, logits=z, method="affine")
+    assert fixed.before.verdict.diagnosis is not None
+    assert fixed.before.verdict.diagnosis.cause == "shifted"
+    assert fixed.reason.startswith("It happens more often than predicted.")
+
+
 def test_the_table_is_of_rows_that_no_map_was_fitted_to() -> None:
     y, z = two(600)
     found = safecal.recalibrate(y, logits=z, safe=False)

@@ -53,6 +53,36 @@ def test_compare(rows: Path, safecal: Safecal) -> None:
     assert library.Comparison.from_dict(json.loads(said.out)) == clustered
 
 
+def test_the_command_that_evaluate_offers_fixes_it(
+    rows: Path, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    last = safecal("evaluate", "rows.csv", "--prob", "p").out.splitlines()[-1]
+    offered = "safecal recalibrate rows.csv --y y --prob p --save calibrator.json"
+    assert last == f"what fixes it: {offered}"
+    assert safecal(*offered.split()[1:], "--out", "fixed.csv").status == 0
+
+    pl.read_csv("fixed.csv").drop("p").write_csv("alone.csv")  # what it wrote is found by its name
+    said = safecal("evaluate", "alone.csv", "--gate")
+    assert said.status == 0
+    assert "what fixes it" not in said.out
+    both = safecal("evaluate", "fixed.csv")  # and nobody is told of the old predictions for the new ones
+    assert "'p', 'calibrated' could be" in both.err
+
+
+def test_evaluate_offers_no_command_that_would_fail(rows: Path, safecal: Safecal) -> None:
+    table = pl.read_csv(rows)
+    certain = table.with_columns(p=pl.when(pl.int_range(pl.len()) < 1).then(1.0 - pl.col("y")).otherwise("p"))
+    certain.write_csv(rows)
+    said = safecal("evaluate", rows, "--prob", "p")
+    assert "UNSAFE" in said.out
+    assert "what fixes it" not in said.out
+    pl.DataFrame({"x": LOG_ODDS, "mean": 0.0 * LOG_ODDS, "std": 0.5}).write_csv(rows)
+    said = safecal("evaluate", rows, "--x", "x")
+    assert "UNSAFE" in said.out
+    assert "what fixes it" not in said.out
+
+
 def test_compare_writes_a_page_and_a_picture(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
     page, picture = tmp_path / "compared.html", tmp_path / "compared.svg"
     words = [rows, rows, "--logits", "z", "--logits-b", "honest", "--cluster", "day"]

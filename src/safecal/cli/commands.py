@@ -70,7 +70,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         from .recalibrate import fix_of
 
         assert kept is not None
-        fix, line = fix_of(found, kept.whole(), table, options) if table.columns.of_classes else (None, None)
+        fix, line = fix_of(found, kept.whole(), table, options)
         write_report(
             found, options.report, title=options.title, source=table.source.name, command=command_line(), fix=fix,
             fix_command=line,
@@ -91,7 +91,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         more = {} if baseline is None else {"baseline": baseline.to_dict()}
         print(json.dumps(found.to_dict() | more, indent=2, allow_nan=False))
     else:
-        say_verdict(_text(found, options))
+        say_verdict(_text(found, options, table))
         if baseline is not None:
             print(f"\n{baseline!r}")
     return int(options.decided)
@@ -125,7 +125,7 @@ def _earlier(path: str) -> Evaluation:
         return Evaluation.from_dict(document)
 
 
-def _text(found: Evaluation, options: argparse.Namespace) -> str:
+def _text(found: Evaluation, options: argparse.Namespace, table: TableFile) -> str:
     shown, more = found, 0
     if found.groups is not None and len(found.groups) > _SHOWN:
         more = len(found.groups) - _SHOWN
@@ -137,6 +137,12 @@ def _text(found: Evaluation, options: argparse.Namespace) -> str:
     for name, path in (("report", options.report), ("picture", options.plot), ("summary", options.summary)):
         if path:
             lines.append(f"{name}: {visible(path)}")
+    # Where something impossible happened, no map is fitted; and what came through a pipe is gone.
+    if found.verdict.decision == UNSAFE and not found.summary.n_impossible and not table.source.once:
+        from .recalibrate import fix_command
+
+        line = fix_command(found, table, options)
+        lines += [] if line is None else [f"what fixes it: {visible(line)}"]
     return "\n".join(lines)
 
 

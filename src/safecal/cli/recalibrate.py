@@ -89,12 +89,10 @@ def fix_of(
     found: Evaluation, rows: Batch | None, table: TableFile, options: argparse.Namespace
 ) -> tuple[Recalibration | None, str | None]:
     """Return what fixes a model that is not safe, where its rows were kept, and the command that finds it."""
-    if found.verdict.decision == SAFE or table.columns.outcomes:  # several labels a row are recalibrated one by one
-        return None, None
-    by = found.groups is not None and len(found.groups) <= _GROUPS
-    line = _command(table, options, by=by)
-    if rows is None:
+    line = fix_command(found, table, options)
+    if rows is None or line is None:
         return None, line
+    by = _has_maps(found)
     fix = recalibrate(
         rows.predictions, by=_grouping(rows.by) if by else None, cluster=rows.cluster,
         sample_weight=rows.sample_weight, **limit_options(options),
@@ -102,9 +100,17 @@ def fix_of(
     return fix, line
 
 
-def _command(table: TableFile, options: argparse.Namespace, *, by: bool) -> str:
-    """Return the command that recalibrates the same rows, with every column by its name."""
-    columns = table.columns
+def _has_maps(found: Evaluation) -> bool:
+    """Tell whether each group has a map of its own."""
+    return found.groups is not None and len(found.groups) <= _GROUPS
+
+
+def fix_command(found: Evaluation, table: TableFile, options: argparse.Namespace) -> str | None:
+    """Return the command that recalibrates the same rows, every column by its name; None where nothing is to fix."""
+    columns, by = table.columns, _has_maps(found)
+    one = columns.of_classes and not columns.outcomes  # several labels a row are recalibrated one by one
+    if found.verdict.decision == SAFE or not one:
+        return None
     assert columns.y_true is not None
     form = "--logits" if columns.form == "logits" else "--prob"
     words = ["safecal", "recalibrate", *options.file]

@@ -31,6 +31,7 @@ _OUTCOMES = (
 )
 _PROBABILITIES = (
     "p", "prob", "proba", "probs", "probability", "probabilities", "y_prob", "y_proba", "predict_proba", "predictions",
+    "calibrated",  # as `safecal recalibrate --out` writes it
 )  # fmt: skip
 _LOGITS = ("logit", "logits", "log_odds", "logodds")
 _MEANS = ("mean", "mu", "y_mean", "pred_mean")

@@ -313,7 +313,7 @@ def judge(
         cause = "" if diagnosis is None else diagnosis.cause
         mends = family_named(tally.family).words.mends
         reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE and not mends)
-        if mends and diagnosis is not None and (on_average == UNSAFE or not places):
+        if mends and diagnosis is not None and cause not in OTHER_THAN_SCALE and (on_average == UNSAFE or not places):
             reason += f" {diagnosis.evidence[:1].upper()}{diagnosis.evidence[1:]}"
         if decision == UNDETERMINED and on_average == SAFE and alone and not places:
             reason = "one row proves nothing."

@@ -12,7 +12,7 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, group_codes, same_labels, weights, whole_number
+from .._checks.columns import choice, clusters, group_codes, same_labels, spelled, weights, whole_number
 from .._checks.maps import between, refused, yes_or_no
 from .._steady import steady
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
@@ -66,6 +66,7 @@ class _Trial:
 
 
 @steady
+@spelled(LimitOptions)
 def recalibrate(
     y_true: Predictions | ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -308,7 +309,9 @@ def _wrong(before: Evaluation) -> str:
     # Without a slope, as of predictions that are all alike, its test is that of the shift once more.
     slope = cox.p_slope if cox is not None and math.isfinite(cox.slope.value) else 1.0
     if cox is not None and min(cox.p_shift, slope) < 0.05:
-        if cox.p_shift <= slope:
+        told = before.verdict.diagnosis  # beside which nothing else may stand
+        cause = "" if told is None else told.cause
+        if cause == "shifted" or (cause not in ("too sharp", "too vague") and cox.p_shift <= slope):
             return f"It happens {'more' if before.esce > 0.0 else 'less'} often than predicted."
         return f"Its log-odds are too {'large' if cox.slope.value < 1.0 else 'small'}."
     if before.interval.low > 0.0:
