@@ -90,7 +90,7 @@ def no_inference_data(value: Any, name: str) -> None:
 
 def not_in_sample(prediction: Any, x: FloatArray) -> None:
     """Refuse predictions of statsmodels for the rows that the model was fitted to: it took its scale from them."""
-    found = [getattr(prediction, name, None) for name in ("predicted_mean", "var_resid", "df")]
+    found: list[Any] = [getattr(prediction, name, None) for name in ("predicted_mean", "var_resid", "df")]
     if any(one is None for one in found) or np.size(found[0]) != np.size(x):
         return
     mean, scale, freedom = (np.asarray(one, dtype=np.float64).reshape(-1) for one in found)
