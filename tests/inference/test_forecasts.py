@@ -1,15 +1,21 @@
 """What forecasters expect beside ECD: coverage, transform, CRPS, interval score, sharpness, bias, spread."""
 
+import json
+from collections import Counter
+
+import jsonschema
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import stats
 
 import safecal
 from safecal._kernels.forecasts import crps_of_draws, crps_of_normal, interval_score, rank_among
-from safecal._sums.forecasts import LEVELS, ForecastSums
+from safecal._sums.forecasts import LEVELS, ForecastSums, VectorSums
 from safecal.errors import DocumentError, UnavailableError
-from safecal.plot import TransformDisplay
+from safecal.inference.forecasts import Forecast
+from safecal.plot import DirectionsDisplay, TransformDisplay
 from safecal.report import report_html
 
 mpl.use("agg")
@@ -127,13 +133,12 @@ def test_sums_merge_and_weights_count(y: np.ndarray, rng: np.random.Generator) -
     assert "no interval" in str(safecal.gaussian(y, np.zeros(N), std=1.0).evaluate(cluster=np.arange(N) // 4))
 
 
-def test_vectors_and_classes_have_none(rng: np.random.Generator) -> None:
+def test_draws_of_vectors_and_classes_have_none(rng: np.random.Generator) -> None:
     x = rng.standard_normal((50, 2))
-    assert safecal.gaussian(x, 0 * x, std=1.0).evaluate().forecast is None
     assert safecal.ensemble(x, rng.standard_normal((50, 20, 2))).evaluate().forecast is None
     classes = safecal.evaluate([0, 1, 1], [0.2, 0.6, 0.7])
     assert classes.forecast is None
-    with pytest.raises(UnavailableError, match="no forecasts of a number"):
+    with pytest.raises(UnavailableError, match="no forecasts of numbers or vectors"):
         classes.plot("transform")
 
 
@@ -175,3 +180,133 @@ def test_the_factor_is_said_also_where_it_has_no_end(error: float, words: str) -
     found = safecal.gaussian(signs, np.zeros(40), std=1.0).evaluate(rule="average").forecast
     assert found is not None
     assert words in found.said
+
+
+CORRELATED = np.linalg.cholesky([[1.0, 0.6, 0.0], [0.6, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+def test_an_axis_whose_spread_is_too_small_is_found_and_named(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(N, 3)) * [1.0, 3.1, 1.0]
+    result = safecal.gaussian(x, np.zeros((N, 3)), std=[1.0, 1.0, 1.0]).evaluate()
+    assert result.forecast is not None
+    vector = result.forecast.vector
+    assert vector is not None
+    assert vector.spread[1].low < 3.1 < vector.spread[1].high
+    assert vector.largest.factor.low < 3.1 < vector.largest.factor.high
+    assert vector.largest.along[1] > 0.99
+    text = str(result)
+    assert "along axis 1 (" in text
+    assert "+1.00 axis 1" in text
+    assert max(map(len, text.splitlines())) <= 84
+    page = report_html(result)
+    assert "Along which axis is it too narrow?" in page
+    assert "widest direction" in page
+
+
+def test_correlations_and_bias_of_vectors_are_told_beside_what_was_stated(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(N, 3)) @ CORRELATED.T + [0.0, 0.0, 0.4]
+    result = safecal.gaussian(x, np.zeros((N, 3)), std=1.0).evaluate()
+    assert result.forecast is not None
+    vector = result.forecast.vector
+    assert vector is not None
+    assert vector.farthest is not None
+    assert vector.farthest.axes == (0, 1)
+    assert vector.farthest.seen.low < 0.6 < vector.farthest.seen.high
+    assert vector.largest.factor.low < np.sqrt(1.6) < vector.largest.factor.high
+    assert vector.smallest.factor.low < np.sqrt(0.4) < vector.smallest.factor.high
+    np.testing.assert_allclose(np.abs(vector.largest.along[:2]), np.sqrt(0.5), atol=0.08)
+    assert "of axes 0 and 1" in str(result)
+    assert "along axis 2 (0.3" in str(result)
+    right = safecal.gaussian(x - [0.0, 0.0, 0.4], np.zeros((N, 3)), chol=CORRELATED).evaluate().forecast
+    assert right is not None
+    assert right.vector is not None
+    assert right.vector.farthest is None
+
+
+def test_ellipsoids_hold_as_often_as_chi_square_says(rng: np.random.Generator) -> None:
+    result = safecal.gaussian(rng.normal(size=(N, 2)), np.zeros((N, 2)), std=1.0).evaluate()
+    assert result.forecast is not None
+    for held in result.forecast.coverage:
+        assert held.share.method == "Clopper-Pearson"
+        assert held.share.low < held.level < held.share.high
+    nees = 2.0 * safecal.gaussian([[3.0, 4.0]], [[0.0, 0.0]], std=2.0).score().excess + 2.0
+    far = safecal.gaussian([[3.0, 4.0]], [[0.0, 0.0]], std=2.0).tally().forecast
+    assert far is not None
+    assert far.ranks.argmax() == int(stats.chi2(2).cdf(nees[0]) * 40)
+
+
+def test_every_form_of_a_covariance_has_the_same_directions_and_sums_merge(rng: np.random.Generator) -> None:
+    x, cov = rng.normal(size=(N, 3)), CORRELATED @ CORRELATED.T
+    forms = {"cov": cov, "chol": CORRELATED, "precision": np.linalg.inv(cov)}
+    found = [safecal.gaussian(x, np.zeros((N, 3)), **{name: value}).tally().forecast for name, value in forms.items()]
+    by_row = np.broadcast_to(cov, (N, 3, 3))
+    halves = [safecal.gaussian(x[k::2], np.zeros((N // 2, 3)), cov=by_row[k::2]).tally() for k in (0, 1)]
+    for one in (*found[1:], (halves[0] + halves[1]).forecast):
+        assert isinstance(one, VectorSums)
+        for name in ("ranks", "sums", "matrices"):
+            np.testing.assert_allclose(getattr(one, name), getattr(found[0], name), rtol=1e-9, atol=1e-8)
+
+
+def test_documents_hold_directions_and_refuse_sums_that_no_errors_have(rng: np.random.Generator) -> None:
+    result = safecal.gaussian(rng.normal(size=(200, 2)), np.zeros((200, 2)), std=0.5).evaluate()
+    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    jsonschema.validate(document, safecal.Evaluation.json_schema())
+    assert safecal.Evaluation.from_dict(document).tally == result.tally
+    assert repr(result.tally.forecast) == "VectorSums(2 axes)"
+    for spoil in (
+        lambda sums: sums["matrices"][0][0].__setitem__(0, -1.0),
+        lambda sums: sums["matrices"][1][0].__setitem__(1, 1e6),
+        lambda sums: sums["matrices"][0].append([0.0, 0.0]),
+        lambda sums: sums["ranks"].__setitem__(0, 1e6),
+    ):
+        spoiled = json.loads(json.dumps(document))
+        spoil(spoiled["tally"]["forecast"])
+        with pytest.raises(DocumentError):
+            safecal.Evaluation.from_dict(spoiled)
+    other = safecal.gaussian(rng.normal(size=(200, 3)), np.zeros((200, 3)), std=0.5).tally().to_dict()["forecast"]
+    document["tally"]["forecast"] = other
+    with pytest.raises(DocumentError, match="dimension"):
+        safecal.Evaluation.from_dict(document)
+
+
+def test_vectors_in_clusters_and_in_many_dimensions_have_no_bounds_of_directions(rng: np.random.Generator) -> None:
+    x = 3.0 * rng.normal(size=(400, 2))
+    result = safecal.gaussian(x, np.zeros((400, 2)), std=1.0).evaluate(cluster=np.arange(400) // 4)
+    assert result.forecast is not None
+    assert result.forecast.vector is not None
+    assert result.forecast.vector.largest.factor.low == 0.0
+    assert "(no interval)" in str(result)
+    assert safecal.gaussian(rng.normal(size=(50, 13)), np.zeros((50, 13)), std=1.0).evaluate().forecast is None
+    few = safecal.gaussian([[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0]] * 2, std=1.0).evaluate().forecast
+    assert few is not None
+    assert few.vector is not None
+    assert few.vector.largest.factor.high == np.inf
+    display = DirectionsDisplay.from_evaluation(result)
+    assert display.labels == ("axis 0", "axis 1", "widest direction", "narrowest")
+    assert display.factors == (*result.forecast.vector.spread, *(
+        one.factor for one in (result.forecast.vector.largest, result.forecast.vector.smallest)
+    ))  # fmt: skip
+    plt.close(display.figure_)
+    with pytest.raises(UnavailableError, match="no directions"):
+        safecal.gaussian([1.0, 2.0], [0.0, 0.0], std=1.0).evaluate().plot("directions")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("tails", ["normal", "heavy"])
+def test_no_direction_of_a_right_forecast_is_called_wrong_by_chance(tails: str, rng: np.random.Generator) -> None:
+    wrong = Counter[str]()
+    runs = 300
+    for _ in range(runs):
+        n, d = 100, 4
+        x = rng.normal(size=(n, d)) if tails == "normal" else rng.standard_t(5, (n, d)) * np.sqrt(0.6)
+        found = Forecast.of(safecal.gaussian(x, np.zeros((n, d)), std=1.0).tally(), 0.95)
+        assert found is not None
+        vector = found.vector
+        assert vector is not None
+        wrong["widest"] += vector.largest.factor.low > 1.0
+        wrong["narrowest"] += vector.smallest.factor.high < 1.0
+        wrong["axis"] += any(x.low > 1.0 or x.high < 1.0 for x in vector.spread)
+        wrong["correlation"] += vector.farthest is not None
+        wrong["bias"] += any(x.low > 0.0 or x.high < 0.0 for x in vector.bias)
+    most = runs * (0.05 + 3.0 * np.sqrt(0.05 * 0.95 / runs))
+    assert all(count <= most for count in wrong.values()), wrong

@@ -1,6 +1,6 @@
 """Outcomes of densities, and what distributions, log-densities and samplers give back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ __all__ = [
     "batch_rows",
     "drawn_log_density",
     "generator",
+    "no_inference_data",
+    "not_in_sample",
     "one_prediction",
     "outcome_log_density",
     "outcomes",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 _DROP = "drop or fill those rows first: safecal drops nothing by itself."
+_SAME = 1e-9  # two sums of squares that agree so well are of the same residuals
 _ACCEPTED = "a frozen distribution of scipy.stats, a new-style one, or one of torch.distributions"
 
 
@@ -65,6 +68,37 @@ def unknown_distribution(dist: Any, hint: str | None = None) -> InputError:
     got = f"{type(dist).__module__}.{type(dist).__qualname__}"
     hint = hint or "for any other, pass `log_density=` and `sampler=`, two functions."
     return fail(FormError, "dist", f"must be {_ACCEPTED}", got=got, hint=hint)
+
+
+_GROUPS = ("log_likelihood", "posterior_predictive", "posterior")  # of ArviZ
+
+
+def no_inference_data(value: Any, name: str) -> None:
+    """Refuse what holds log-likelihoods or draws by group, as InferenceData and DataTree of ArviZ do."""
+    known = value if isinstance(value, Mapping) else {}
+    # NGBoost's distributions have every attribute: those that they do not know are None.
+    found = [group for group in _GROUPS if group in known or getattr(value, group, None) is not None]
+    if not found:
+        return
+    draws = "pass draws of outcomes that were held out: `safecal.ensemble(y_true, draws)`, of shape (rows, draws)"
+    hint = f"{draws}; those of rows that the model was fitted to are too good."
+    rule = "must be a distribution, or draws of the outcome"
+    if found[0] == "log_likelihood":
+        rule += ": a log-likelihood says how surprised the model was, but not how surprised it announced to be"
+    raise fail(FormError, name, rule, got=f"{type(value).__name__} with the groups {', '.join(found)}", hint=hint)
+
+
+def not_in_sample(prediction: Any, x: FloatArray) -> None:
+    """Refuse predictions of statsmodels for the rows that the model was fitted to: it took its scale from them."""
+    found: list[Any] = [getattr(prediction, name, None) for name in ("predicted_mean", "var_resid", "df")]
+    if any(one is None for one in found) or np.size(found[0]) != np.size(x):
+        return
+    mean, scale, freedom = (np.asarray(one, dtype=np.float64).reshape(-1) for one in found)
+    fitted, seen = float(scale[0] * freedom[0]), float(np.square(x.reshape(-1) - mean).sum())
+    if (scale == scale[0]).all() and abs(fitted - seen) <= _SAME * fitted:
+        hint = "hold rows out: `model.get_prediction(x_new)`, and the outcomes of those rows."
+        rule = "must be of outcomes that the model was not fitted to: these are its own residuals, which look right"
+        raise fail(FormError, "dist", rule, got=type(prediction).__name__, hint=hint)
 
 
 def single_column(x: FloatArray, name: str) -> None:

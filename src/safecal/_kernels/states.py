@@ -25,6 +25,7 @@ __all__ = [
     "nees_from_precision_factor",
     "nees_from_std",
     "product",
+    "solved",
     "tangent_errors",
     "wrap",
 ]
@@ -47,7 +48,15 @@ def nees_from_covariance(residual: FloatArray, cov: FloatArray) -> tuple[FloatAr
 
 
 def nees_from_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return NEES and log det C, with lower factors of C, one for all (d, d) or one a row (n, d, d).
+    """Return NEES and log det C, with lower factors of C, one for all (d, d) or one a row (n, d, d)."""
+    n, white = len(residual), solved(residual, factor)
+    diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
+    logdet = 2.0 * np.log(np.abs(diagonal)).sum(axis=-1)
+    return np.einsum("in,in->n", white, white), np.broadcast_to(logdet, (n,)).astype(np.float64)
+
+
+def solved(residual: FloatArray, factor: FloatArray) -> FloatArray:
+    """Solve (n, d) residuals by lower factors, one for all, (d, d) or (1, d, d), or one a row; return (d, n).
 
     Forward substitution runs over the components and is vectorised over the rows.
     """
@@ -56,13 +65,11 @@ def nees_from_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArr
     lines = np.moveaxis(factor, -3, -1) if factor.ndim == 3 else factor[..., None]
     lines = np.ascontiguousarray(lines)
     for i in range(d):
-        solved = residual[:, i].copy()
+        rest = residual[:, i].copy()
         for j in range(i):
-            solved -= lines[i, j] * white[j]
-        white[i] = solved / lines[i, i]
-    diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
-    logdet = 2.0 * np.log(np.abs(diagonal)).sum(axis=-1)
-    return np.einsum("in,in->n", white, white), np.broadcast_to(logdet, (n,)).astype(np.float64)
+            rest -= lines[i, j] * white[j]
+        white[i] = rest / lines[i, i]
+    return white
 
 
 def nees_from_precision_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
-from .forecasts import ForecastSums
+from .forecasts import ForecastSums, VectorSums
 from .histogram import counted
 from .nodes import Nodes, Spectrum, node_sums
 from .ordered import Ordered
@@ -142,7 +142,7 @@ class _Block(NamedTuple):
     nodes: Part | None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
-    forecast: ForecastSums | None = None
+    forecast: ForecastSums | VectorSums | None = None
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class Swept:
     nodes: FloatArray | None = None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
-    forecast: ForecastSums | None = None
+    forecast: ForecastSums | VectorSums | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
@@ -257,5 +257,5 @@ def _scored_block(
     axes = None if errors is None else Axes.of(errors, w)
     classes = predictions.class_sums(rows, scored, w)
     columns = predictions.forecast_columns(rows)
-    forecast = None if columns is None else ForecastSums.of(columns, w)
+    forecast = None if columns is None else columns.summed(w)
     return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes, forecast)

@@ -10,7 +10,7 @@ from .. import documents
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .clusters import Clusters
-from .forecasts import ForecastSums
+from .forecasts import VectorSums, read_sums
 from .histogram import Histogram
 from .looks import Look, unfitting_looks
 from .nodes import Nodes, NodeTable, Spectrum
@@ -65,6 +65,8 @@ def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "room", "must not exceed `most_entropy` for each row"
     if tally.forecast is not None and not tally.forecast.sums[0] <= s.weight * 1.000001:
         yield "forecast", f"must not have more than the weight {s.weight:.6g} of all rows"
+    if isinstance(tally.forecast, VectorSums) and tally.forecast.matrices.shape[1] != tally.dimension:
+        yield "forecast", f"must have matrices of the dimension {tally.dimension}"
     wrong = unfitting_looks(tally.look, tally.others, {name: getattr(tally, name) for name in _SHARED})
     if wrong is not None:
         yield "others", wrong
@@ -125,7 +127,7 @@ LATER: dict[str, Callable[[Any], Any]] = {  # early documents do not have them
     "group_nodes": documents.optional(NodeTable.from_dict),
     "class_sums": documents.optional(ClassSums.from_dict),
     "look": Look.from_dict,
-    "forecast": ForecastSums.from_dict,
+    "forecast": read_sums,
     "room": documents.between(0.0),
     "notes": documents.list_of(documents.words),
 }

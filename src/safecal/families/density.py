@@ -11,6 +11,8 @@ from .._checks.densities import (
     batch_rows,
     drawn_log_density,
     generator,
+    no_inference_data,
+    not_in_sample,
     one_prediction,
     outcome_log_density,
     outcomes,
@@ -41,7 +43,7 @@ def unwrapped(dist: Any) -> Any:
     NGBoost's ``pred_dist(X)`` holds one in ``dist``. The ``get_prediction(X)`` of statsmodels states means with the
     standard errors of an outcome, ``se_obs``.
     """
-    if hasattr(dist, "predicted_mean"):
+    if getattr(dist, "predicted_mean", None) is not None:  # NGBoost has every attribute, None where it knows none
         return _stated(dist)
     inner = getattr(dist, "dist", None)
     frozen = any(c.__name__ == "rv_frozen" for c in type(inner).__mro__)
@@ -345,5 +347,7 @@ def density(
     source = generator(rng)
     if log_density is not None and sampler is not None:
         return _from_pair(log_density, sampler, x, count, source)
+    no_inference_data(dist, "dist")
+    not_in_sample(dist, x)
     held = unwrapped(dist)
     return _from_law(offered_law(held, x) or adapt(held, x), x, count, source)

@@ -7,6 +7,7 @@ from typing import ClassVar, NoReturn, Self, final
 import numpy as np
 
 from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.densities import no_inference_data
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
 from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_out_nees, log_spread, whitened
 from .._kernels.forecasts import crps_of_draws, interval_score, rank_among
@@ -161,6 +162,7 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     >>> safecal.ensemble(y_true, centre + 0.5 * (draws - centre)).evaluate().verdict.decision
     'UNSAFE'
     """
+    no_inference_data(draws, "draws")
     labels = row_labels(y_true=y_true, draws=draws)
     y = outcome_numbers(y_true, vectors=True)
     points = draw_array(draws, y.shape)

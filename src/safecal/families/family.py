@@ -18,7 +18,7 @@ from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
 from .._sums.causes import ClassSums
 from .._sums.clusters import Near
-from .._sums.forecasts import ForecastColumns
+from .._sums.forecasts import ForecastColumns, VectorColumns
 from .._sums.nodes import AT_NEAR, Cumulants, Nodes, Partition, Spectral
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, BinOn, FloatArray, IndexArray, Mapped, Rows
@@ -146,8 +146,8 @@ class Family(ABC):
         """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
         return None
 
-    def forecast_columns(self, rows: Rows) -> ForecastColumns | None:
-        """Return what forecasters look at, of forecasts of a number; None for others."""
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | VectorColumns | None:
+        """Return what forecasters look at, of forecasts of a number or of a vector; None for others."""
         return None
 
     def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:

@@ -25,7 +25,7 @@ from .._kernels.forecasts import crps_of_normal
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
-from .._sums.forecasts import LEVELS, ForecastColumns
+from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns, VectorColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, Spread
@@ -179,9 +179,9 @@ class Gaussian(Predictions):
             return kernel.nees_from_covariance(residual, matrices)
         return kernel.nees_from_factor(residual, matrices)
 
-    def forecast_columns(self, rows: Rows) -> ForecastColumns | None:
-        if self.dimension != 1:
-            return None
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | VectorColumns | None:
+        if self.dimension > 1:
+            return self._of_vectors(rows) if self.dimension <= MOST_AXES else None
         error = self.axis_errors(rows)[:, 0]
         spread = np.broadcast_to(self._deviations(rows).reshape(-1), error.shape)
         z = special.ndtri(0.5 + 0.5 * np.array(LEVELS))
@@ -192,6 +192,21 @@ class Gaussian(Predictions):
                 special.ndtr(error), crps_of_normal(error, spread), spread, error, widths,
                 widths + outside * spread[:, None],
             )  # fmt: skip
+
+    def _of_vectors(self, rows: Rows) -> VectorColumns:
+        error, factor = self.axis_errors(rows), np.eye(self.dimension)[None]
+        if self.form not in ("std", "var"):
+            matrices = self.spread if self.shared is not None else block(self.spread, rows)
+            if self.form != "chol":
+                inverse = self.form == "precision"
+                matrices = np.linalg.cholesky(np.linalg.inv(_mirrored(matrices)) if inverse else matrices)
+            lower = np.tril(np.asarray(matrices, dtype=np.float64)) / self._deviations(rows)[..., None]
+            factor = lower if lower.ndim == 3 else lower[None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            white = kernel.solved(error, factor).T
+            return VectorColumns(
+                special.gammainc(0.5 * self.dimension, 0.5 * np.vecdot(white, white)), error, white, factor
+            )
 
     def axis_errors(self, rows: Rows) -> FloatArray:
         with np.errstate(over="ignore"):

@@ -42,6 +42,7 @@ __all__ = [
     "has_reliability",
     "reliability_diagram",
     "transform_picture",
+    "transform_words",
 ]
 
 # Corners of the over-confident side: below what was predicted, for the most likely class; nearer to one half than
@@ -365,16 +366,11 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
     x = Scale(0.0, 1.0, _LEFT, _RIGHT)
     y = Scale(0.0, 1.1 * max(float(share.max()), high), _TRANSFORM_SIZE[1] - 60.0, 14.0)
     floor, even = y(0.0), 1.0 / len(share)
+    wide = x(even) - x(0.0) - 2.0
     bars = [
-        element(
-            "rect",
-            x=x(k * even) + 1.0,
-            y=y(s),
-            width=x(even) - x(0.0) - 2.0,
-            height=floor - y(s),
-            class_="bar over" if s > high else "bar under",
-        )
+        element("rect", x=x(k * even) + 1.0, y=y(s), width=wide, height=floor - y(s), class_=f"bar {side}")
         for k, s in enumerate(share.tolist())
+        for side in ["over" if s > high else "under"]
     ]
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
     parts = [
@@ -392,3 +388,11 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
         f"{percent(outer)} of the outcomes lie in the two outer twentieths, where {percent(2.0 * even)} are expected."
     )
     return picture(name, _TRANSFORM_SIZE, "Where outcomes fall in their forecasts", said, *parts)
+
+
+def transform_words(forecast: Forecast) -> str:
+    """Say how that picture is read."""
+    said = "A U says that it is too narrow, a hump that it is too wide, a slope that it is biased."
+    if forecast.vector is not None:
+        said = "0 is the centre, 1 far outside: bars that rise say that it is too narrow, bars that fall too wide."
+    return f"A right forecast has bars of equal height, most of them in the grey band. {said}"

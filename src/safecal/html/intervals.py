@@ -8,6 +8,7 @@ from typing import Self, final
 import numpy as np
 
 from .._types import FloatArray
+from ..inference.forecasts import Vector
 from ..inference.law import normal_score
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
@@ -34,10 +35,12 @@ from .markup import (
 
 __all__ = [
     "TemperatureCurve",
+    "directions_picture",
     "ecd_gauge",
     "ecd_range",
     "factor_gauge",
     "factor_range",
+    "factors_of",
     "forest",
     "temperature_picture",
 ]
@@ -161,6 +164,38 @@ def forest(name: str, title: str, found: Sequence[Finding], *, bars: bool) -> Ma
     for place, one in enumerate(found):
         parts.append(_drawn(one, scale, _TOP + _STEP * (place + 0.5), largest, bars=bars))
     return picture(name, (_WIDTH, bottom + 50.0), title, _described(found), *parts)
+
+
+def factors_of(vector: Vector) -> list[tuple[str, Interval]]:
+    """Return how many times the spread of each axis is too small, and of the two extreme directions."""
+    axes = [(f"axis {k}", factor) for k, factor in enumerate(vector.spread)]
+    return [*axes, ("widest direction", vector.largest.factor), ("narrowest", vector.smallest.factor)]
+
+
+def directions_picture(name: str, vector: Vector) -> Markup:
+    """Return how many times the stated spread is too small, along each axis and in the extreme directions."""
+    found = factors_of(vector)
+    scale = Scale(*factor_range([factor for _, factor in found], 1.0), 130.0, _WIDTH - 64.0, log=True)
+    bottom = _TOP + _STEP * len(found)
+    ticks = [t for t in scale.ticks(5) if scale.start + 1.0 < scale(t) < scale.end - 1.0]
+    parts = [
+        element("rect", x=scale(1.0), y=_TOP, width=scale.end - scale(1.0), height=bottom - _TOP, class_="zone"),
+        *(line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in ticks),
+        *(label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in ticks),
+        line(scale(1.0), _TOP, scale(1.0), bottom, "neutral"),
+        centred(scale(1.0), _TOP - 9.0, "1 is right", "faint", (scale.start, scale.end)),
+        label((scale.start + scale.end) / 2.0, bottom + 38.0, "times too small", "axis-name", "middle"),
+    ]
+    for place, (what, factor) in enumerate(found):
+        y = _TOP + _STEP * (place + 0.5)
+        side = "over" if factor.low > 1.0 else "under" if factor.high < 1.0 else "unclear"
+        low, high = (min(max(scale(x), scale.start), scale.end) for x in (factor.low, factor.high))
+        parts += [label(0.0, y + 4.5, what), line(low, y, high, y, "span")]
+        parts.append(element("circle", cx=scale(factor.value), cy=y, r=5.0, class_=f"mark {side}"))
+        parts.append(label(_WIDTH, y + 4.5, plain(factor.value), "value", "end"))
+    off = [f"{what} {plain(x.value)}" for what, x in found if x.low > 1.0]
+    said = f"Shown to be too small: {', '.join(off)}." if off else "In no direction it is shown to be too small."
+    return picture(name, (_WIDTH, bottom + 50.0), "How many times the stated spread is too small", said, *parts)
 
 
 def _limits(limits: list[float], scale: Scale, bottom: float) -> list[Markup]:

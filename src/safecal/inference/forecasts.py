@@ -1,25 +1,29 @@
 """What forecasters look at beside ECD, with intervals: coverage, transform, scores, sharpness, bias and spread."""
 
+from __future__ import annotations
+
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
 from scipy import special
 
 from .. import documents
-from .._sums.forecasts import LEVELS
+from .._sums.forecasts import LEVELS, VectorSums
 from .._sums.tally import Tally
 from .._types import FloatArray
 from .results import Interval
 
-__all__ = ["Coverage", "Forecast"]
+__all__ = ["Correlation", "Coverage", "Direction", "Forecast", "Vector"]
+
+_SHOWN = 0.2  # the least correlation with an axis that is written
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often the central interval of a level holds the outcome.
+    """How often the central interval of a level, or for vectors the ellipsoid, holds the outcome.
 
     Attributes
     ----------
@@ -28,7 +32,7 @@ class Coverage:
     share : Interval
         How often it does, with its exact (Clopper-Pearson) interval.
     width, score : float
-        Its mean width, and its mean interval score, in units of the outcome; smaller is better.
+        Its mean width, and its mean interval score, in units of the outcome; smaller is better. NaN for vectors.
     """
 
     level: float
@@ -39,25 +43,159 @@ class Coverage:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Direction:
+    """A direction of the whitened errors: the one in which spread is most, or least, too small.
+
+    Attributes
+    ----------
+    factor : Interval
+        How many times the stated spread is too small there; 1 is right.
+    along : tuple of float
+        Its correlation with each axis, by what was stated: 1 where it is that axis.
+    """
+
+    factor: Interval
+    along: tuple[float, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{x:+.2f} axis {k}" for k, x in enumerate(self.along) if abs(x) >= _SHOWN]
+        return ", ".join(parts)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How errors of two axes go together, beside what was stated.
+
+    Attributes
+    ----------
+    axes : (int, int)
+        The two.
+    stated : float
+        The mean of the stated correlations.
+    seen : Interval
+        That of the errors; the intervals of all pairs hold together.
+    """
+
+    axes: tuple[int, int]
+    stated: float
+    seen: Interval
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Forecasts of a vector by axis, by direction, and by pair of axes; intervals take errors as nearly normal.
+
+    Attributes
+    ----------
+    bias, spread : tuple of Interval
+        Of each axis, as in `Forecast`; the intervals of all axes hold together.
+    largest, smallest : Direction
+        The directions in which the stated spread is most too small, and most too large.
+    correlations : tuple of Correlation
+        Of each pair of axes.
+
+    Notes
+    -----
+    Errors are whitened by the Cholesky factor of what was stated. Directions are eigenvectors of the mean of their
+    products, S. The largest singular value of n rows of d normal numbers is at most ``sqrt n + sqrt d + t``, and the
+    smallest at least ``sqrt n - sqrt d - t``, but for a chance of ``exp(-t**2 / 2)`` each (Davidson and Szarek); so
+    all directions lie within that of S at once, and the one that was picked, too. Where NEES varies more than that of
+    normal errors, n counts for so much less.
+    """
+
+    bias: tuple[Interval, ...]
+    spread: tuple[Interval, ...]
+    largest: Direction
+    smallest: Direction
+    correlations: tuple[Correlation, ...]
+
+    @classmethod
+    def of(cls, sums: VectorSums, tally: Tally, n: float, level: float) -> Self:
+        """Read it off the sums of ``n`` rows of equal weight."""
+        clustered = tally.clusters is not None
+        white, errors, stated = (sums.mean(name) for name in ("white", "errors", "stated"))
+        d = len(white)
+        values, vectors = np.linalg.eigh(white)
+        values = np.maximum(values, 0.0)
+        normal = 2.0 * float(values @ values)
+        varies = float(sums.sums[2] / sums.sums[0]) - float(np.trace(white)) ** 2
+        worth = n / max(varies / normal, 1.0) if normal > 0.0 else n  # rows of normal errors that say as much
+        error = (1.0 - level) / 2.0
+        assert tally.axes is not None
+        moments = [
+            _moments(float(shift), float(second), worth, error / d, clustered)
+            for shift, second in zip(tally.axes.shift, np.diagonal(errors), strict=True)
+        ]
+        reach = (math.sqrt(d) + math.sqrt(-2.0 * math.log(error))) / math.sqrt(worth)
+        along = sums.mean("factor") @ vectors
+
+        def direction(k: int) -> Direction:
+            found, sign = math.sqrt(values[k]), 1.0 if along[np.abs(along[:, k]).argmax(), k] >= 0.0 else -1.0
+            low, high = found / (1.0 + reach), found / (1.0 - reach) if reach < 1.0 else math.inf
+            ends = (
+                (0.0, math.inf, level, "none: rows depend on each other")
+                if clustered
+                else (low, high, level, "Davidson-Szarek")
+            )
+            return Direction(Interval(found, *ends), tuple((sign * along[:, k]).tolist()))
+
+        pairs = [(i, j) for i in range(d) for j in range(i + 1, d)]
+        with np.errstate(all="ignore"):
+            scale = np.sqrt(np.diagonal(errors))
+            found, alike = errors / np.outer(scale, scale), (1.0 + stated**2) / (1.0 + sums.mean("stated2"))
+
+        def correlation(pair: tuple[int, int]) -> Correlation:
+            seen = _correlation(float(found[pair]), worth * float(alike[pair]), error / len(pairs), level, clustered)
+            return Correlation(pair, float(stated[pair]), seen)
+
+        bias, spread = (tuple(replace(pair[k], level=level) for pair in moments) for k in (0, 1))
+        return cls(bias, spread, direction(d - 1), direction(0), tuple(map(correlation, pairs)))
+
+    @property
+    def farthest(self) -> Correlation | None:
+        """The pair of axes whose correlation is shown to be farthest from what was stated; None where none is."""
+        shown = [c for c in self.correlations if not c.seen.low <= c.stated <= c.seen.high]
+        return max(shown, key=lambda c: abs(c.seen.value - c.stated), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        content: dict[str, Any] = {
+            "axes": [{"bias": b.to_dict(), "spread": s.to_dict()} for b, s in zip(self.bias, self.spread, strict=True)]
+        }
+        for name in ("largest", "smallest"):
+            one: Direction = getattr(self, name)
+            content[name] = {"factor": one.factor.to_dict(), "along": list(one.along)}
+        content["correlations"] = [
+            {"axes": list(c.axes), "stated": c.stated, "seen": c.seen.to_dict()} for c in self.correlations
+        ]
+        return content
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Forecast:
-    """What forecasters look at beside ECD, of forecasts of a number.
+    """What forecasters look at beside ECD, of forecasts of a number, or of a vector with up to 12 components.
 
     Attributes
     ----------
     coverage : tuple of Coverage
         Of central intervals of 50, 80, 90 and 95 %.
     crps : float
-        Mean continuous ranked probability score, in units of the outcome; smaller is better.
+        Mean continuous ranked probability score, in units of the outcome; smaller is better. NaN for vectors.
     sharpness : float
-        Mean standard deviation of the forecasts.
+        Mean standard deviation of the forecasts; NaN for vectors.
     bias : Interval
-        Mean of outcome less forecast, in units of the stated spread; 0 is right.
+        Mean of outcome less forecast, in units of the stated spread; 0 is right. NaN for vectors, whose axes have one.
     spread : Interval
         How many times the stated standard deviations are too small: the root of the mean squared error in their units.
     ranks : ndarray of shape (40,)
         Share of the rows in each cell of the probability integral transform; all are 1/40 for a right forecast.
     band : (float, float)
         Between which 95 % of those shares lie for a right forecast, each by itself.
+    vector : Vector or None
+        Of vectors, the same by axis, by direction, and by pair of axes.
 
     Examples
     --------
@@ -76,10 +214,11 @@ class Forecast:
     spread: Interval
     ranks: FloatArray
     band: tuple[float, float]
+    vector: Vector | None = None
 
     @classmethod
     def of(cls, tally: Tally, level: float) -> Self | None:
-        """Read it off the sums; None where outcomes are no single numbers. Rows are taken as independent."""
+        """Read it off the sums; None where there are none. Rows are taken as independent."""
         sums = tally.forecast
         if sums is None or not sums.sums[0] > 0.0:
             return None
@@ -87,19 +226,21 @@ class Forecast:
         n = weight * weight / square
         clustered = tally.clusters is not None
         alpha = 0.5 * (1.0 - level)
-        widths, scores = sums.at_levels(0), sums.at_levels(1)
-        coverage = tuple(
-            Coverage(at, _share(sums.held(at) / weight, n, alpha, clustered), float(widths[k]), float(scores[k]))
-            for k, at in enumerate(LEVELS)
-        )
-        mean, second = sums.mean("error"), sums.mean("error2")
-        bias, spread = _moments(mean, second, n, alpha, clustered)
+        shares = [_share(sums.held(at) / weight, n, alpha, clustered) for at in LEVELS]
         cell = 1.0 / len(sums.ranks)
         ends = special.bdtrik([alpha, 1.0 - alpha], n, cell) / n if n < 1e5 else np.array([cell, cell])
         if n >= 1e5:
             ends += np.array([-1.0, 1.0]) * special.ndtri(1.0 - alpha) * math.sqrt(cell * (1.0 - cell) / n)
-        band = (float(ends[0]), float(ends[1]))
-        return cls(coverage, sums.mean("crps"), sums.mean("spread"), bias, spread, sums.ranks / weight, band)
+        where = sums.ranks / weight, (float(ends[0]), float(ends[1]))
+        if isinstance(sums, VectorSums):
+            held = tuple(Coverage(at, share, math.nan, math.nan) for at, share in zip(LEVELS, shares, strict=True))
+            vector = Vector.of(sums, tally, n, level)
+            none = Interval(math.nan, math.nan, math.nan, level, "none: a vector has one for each axis")
+            return cls(held, math.nan, math.nan, none, _whole(sums, n, alpha, clustered), *where, vector)
+        widths, scores = (sums.at_levels(part).tolist() for part in (0, 1))
+        coverage = tuple(Coverage(*each) for each in zip(LEVELS, shares, widths, scores, strict=True))
+        bias, spread = _moments(sums.mean("error"), sums.mean("error2"), n, alpha, clustered)
+        return cls(coverage, sums.mean("crps"), sums.mean("spread"), bias, spread, *where)
 
     @property
     def said(self) -> str:
@@ -127,7 +268,10 @@ class Forecast:
             for c in self.coverage
         ]
         content = {"coverage": held, **numbers, "bias": self.bias.to_dict(), "spread": self.spread.to_dict()}
-        return documents.document("forecast", content | {"ranks": self.ranks.tolist(), "said": self.said})
+        content |= {"ranks": self.ranks.tolist(), "said": self.said}
+        return documents.document(
+            "forecast", content if self.vector is None else content | {"vector": self.vector.to_dict()}
+        )
 
 
 def _share(share: float, n: float, alpha: float, clustered: bool) -> Interval:
@@ -149,3 +293,23 @@ def _moments(mean: float, second: float, n: float, alpha: float, clustered: bool
     reach = -float(special.stdtrit(n - 1.0, alpha)) * math.sqrt(max(second - mean * mean, 0.0) / (n - 1.0))
     low, high = (math.sqrt(n * second / float(special.chdtri(n, p))) for p in (alpha, 1.0 - alpha))
     return Interval(mean, mean - reach, mean + reach, level, "t"), Interval(root, low, high, level, "chi-square")
+
+
+def _whole(sums: VectorSums, n: float, alpha: float, clustered: bool) -> Interval:
+    """Return the root of NEES over the dimension; its interval takes errors as normal."""
+    second = float(np.trace(sums.mean("white"))) / sums.matrices.shape[1]
+    if clustered:
+        return Interval(math.sqrt(second), 0.0, math.inf, 1.0 - 2.0 * alpha, "none: rows depend on each other")
+    many = n * sums.matrices.shape[1]
+    low, high = (math.sqrt(many * second / float(special.chdtri(many, p))) for p in (alpha, 1.0 - alpha))
+    return Interval(math.sqrt(second), low, high, 1.0 - 2.0 * alpha, "chi-square")
+
+
+def _correlation(value: float, n: float, alpha: float, level: float, clustered: bool) -> Interval:
+    """Return a correlation with its interval, by the transformation of Fisher."""
+    if clustered or not n > 4.0 or math.isnan(value):
+        why = "none: rows depend on each other" if clustered else "none: too few rows"
+        return Interval(value, -1.0, 1.0, level, why)
+    middle = math.atanh(min(max(value, -1.0 + 1e-15), 1.0 - 1e-15))
+    reach = float(special.ndtri(1.0 - alpha)) / math.sqrt(n - 3.0)
+    return Interval(value, math.tanh(middle - reach), math.tanh(middle + reach), level, "Fisher")

@@ -287,7 +287,8 @@ class Evaluation(Readings):
         ----------
         part : str, optional
             One part alone: "reliability", "local", "ecd", "temperature", "groups", "excess", "contributions" or, of
-            forecasts of a number, "transform". By default four of them under the verdict.
+            forecasts of numbers and vectors, "transform", of vectors "directions". By default four of
+            them under the verdict.
         ax : matplotlib Axes, optional
             Where to draw a part; by default on a new figure.
         name : str, optional

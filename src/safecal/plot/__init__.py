@@ -22,7 +22,7 @@ from ..judge.comparison import Comparison, SideBySide
 from ..judge.evaluation import Evaluation
 from .consistency import ConsistencyDisplay
 from .display import AFTER, BEFORE, Display, blank_figure, checked, heading, ink, message
-from .ecd import ECDDisplay, arrow_out
+from .ecd import DirectionsDisplay, ECDDisplay, arrow_out
 from .excess import ContributionDisplay, ExcessDisplay, TransformDisplay
 from .groups import GroupsDisplay
 from .places import LocalDisplay, SlicesDisplay
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConsistencyDisplay",
     "ContributionDisplay",
+    "DirectionsDisplay",
     "ECDDisplay",
     "ExcessDisplay",
     "GroupsDisplay",
@@ -60,6 +61,7 @@ _PARTS: dict[str, type[Display]] = {
     "excess": ExcessDisplay,
     "contributions": ContributionDisplay,
     "transform": TransformDisplay,
+    "directions": DirectionsDisplay,
 }
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from .._checks.columns import fraction, positive
 from .._sums.table import Table
 from .._types import BoolArray
-from ..html.intervals import ecd_range
+from ..errors import UnavailableError
+from ..html.intervals import ecd_range, factor_range, factors_of
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
@@ -21,7 +22,17 @@ from .display import OVER, UNDER, Display, direction_label, ink, legend_above, p
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BEYOND", "ECDDisplay", "arrow_out", "draw_intervals", "draw_zero", "name_rows", "note", "states"]
+__all__ = [
+    "BEYOND",
+    "DirectionsDisplay",
+    "ECDDisplay",
+    "arrow_out",
+    "draw_intervals",
+    "draw_zero",
+    "name_rows",
+    "note",
+    "states",
+]
 
 BEYOND, WITHIN, UNCLEAR = "beyond the limit", "within the limit", "cannot tell"
 _FEWEST = 4  # rows that there is room for
@@ -180,6 +191,62 @@ def states(intervals: Sequence[Interval], limits: Sequence[float]) -> tuple[str 
         None if math.isnan(i.value) else BEYOND if i.low > limit else WITHIN if i.high <= limit else UNCLEAR
         for i, limit in zip(intervals, limits, strict=True)
     )
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class DirectionsDisplay(Display):
+    """How many times the stated spread of vectors is too small: along each axis, and in the extreme directions.
+
+    Right of 1 it is too small. The intervals of all axes hold together, and so do those of all directions.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The axes, and the widest and the narrowest direction.
+    factors : tuple of Interval
+        How many times the stated spread is too small there.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np
+    >>> import safecal
+    >>> from safecal.plot import DirectionsDisplay
+    >>> x_true = np.random.default_rng(0).normal(size=(1000, 2)) * [1.0, 3.0]
+    >>> display = DirectionsDisplay.from_evaluation(safecal.gaussian(x_true, np.zeros((1000, 2)), std=1.0).evaluate())
+    >>> display
+    DirectionsDisplay: 0.96 to 3 times too small
+    >>> plt.close(display.figure_)
+    """
+
+    labels: tuple[str, ...]
+    factors: tuple[Interval, ...]
+
+    @classmethod
+    def _of(cls, evaluation: Evaluation) -> Self:
+        found = evaluation.forecast
+        if found is None or found.vector is None:
+            rule = "predictions have no directions: they are no Gaussians of 2 to 12 components."
+            raise UnavailableError(f"{evaluation.family} {rule}")
+        labels, factors = zip(*factors_of(found.vector), strict=True)
+        return cls(labels, factors)
+
+    def __repr__(self) -> str:
+        values = [factor.value for factor in self.factors]
+        return f"{type(self).__name__}: {min(values):.2g} to {max(values):.2g} times too small"
+
+    def _draw(self, ax: Axes) -> None:
+        ax.set_xscale("log")
+        limits = [1.0] * len(self.factors)
+        draw_intervals(ax, self.factors, limits, factor_range(self.factors, 1.0), origin=1.0)
+        ax.axvline(1.0, color=ink(ax), lw=1.0, zorder=1)
+        name_rows(ax, self.labels, None)
+        ax.set_xlabel("times too small; 1 is right")
 
 
 def draw_intervals(

@@ -348,7 +348,7 @@ class TransformDisplay(Display):
         found = evaluation.forecast
         if found is None:
             raise UnavailableError(
-                f"{evaluation.family} predictions have no transform: they are no forecasts of a number."
+                f"{evaluation.family} predictions have no transform: they are no forecasts of numbers or vectors."
             )
         return cls(found.ranks.reshape(-1, 2).sum(axis=1), (2.0 * found.band[0], 2.0 * found.band[1]))
 

@@ -14,9 +14,9 @@ from .._optional import version
 from .._sums.bins import Bins
 from .._sums.table import Table
 from ..families.predictions import family_named
-from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture, transform_words
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
-from ..html.intervals import TemperatureCurve, forest, temperature_picture
+from ..html.intervals import TemperatureCurve, directions_picture, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
 from ..html.texts import MarkedText, texts_section
 from ..inference.forecasts import Forecast
@@ -170,7 +170,7 @@ def pictures_section(findings: Findings) -> Markup:
     if findings.bins is not None and not math.isnan(findings.evaluation.ece):
         parts.append(_reliability(findings.bins, merged_bins(findings)))
     if findings.evaluation.forecast is not None:
-        parts.append(_transform(findings.evaluation.forecast))
+        parts += _forecast(findings.evaluation.forecast)
     if findings.evaluation.summary.sum_brier is None:  # states and densities
         parts.append(_spread(findings.evaluation))
     if findings.bins is not None:
@@ -201,13 +201,13 @@ def _spread(evaluation: Evaluation) -> Markup:
     return figure("How often is it surprised, and how much?", excess_picture("spread", found), f"{said}{beside}")
 
 
-def _transform(forecast: Forecast) -> Markup:
-    return figure(
-        "Where do outcomes fall in their forecasts?",
-        transform_picture("transform", forecast),
-        "A right forecast has bars of equal height, most of them in the grey band. A U says that it is too narrow, a "
-        "hump that it is too wide, a slope that it is biased.",
-    )
+def _forecast(forecast: Forecast) -> list[Markup]:
+    picture, said = transform_picture("transform", forecast), transform_words(forecast)
+    found = [figure("Where do outcomes fall in their forecasts?", picture, said)]
+    if (vector := forecast.vector) is not None:
+        sides = f"The widest direction: {vector.largest}. The narrowest: {vector.smallest}."
+        found.append(figure("Along which axis is it too narrow?", directions_picture("directions", vector), sides))
+    return found
 
 
 def _bars(findings: Findings, name: str) -> Markup:
@@ -358,8 +358,8 @@ def snippet(evaluation: Evaluation) -> str:
     always = ("threshold", "max_temperature", "level")
     changed = [n for n in e.limits.__slots__ if n in always or getattr(e.limits, n) != getattr(Limits(), n)]
     options += [f"{name}={getattr(e.limits, name)!r}" for name in changed]
-    listed = "".join(f"\n    {option}," for option in options)
-    call = family_named(e.family).words.of(e.dimension).call.format(listed + "\n")
+    listed = "".join(f"\n    {option}," for option in options) + "\n"
+    call = family_named(e.family).words.of(e.dimension).call.format(listed)
     return f"import safecal\n\nresult = {call}\nprint(result.verdict)\n"
 
 
