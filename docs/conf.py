@@ -118,7 +118,7 @@ def formula(writer: object, node: nodes.Element) -> None:
     """Write a formula as MathML, which browsers draw by themselves."""
     block = isinstance(node, nodes.math_block)
     written = tex2mathml(node.astext(), as_block=block)
-    writer.body.append(f'<div class="math">{written}</div>' if block else written)  # type: ignore[attr-defined]
+    writer.body.append(f'<div class="math" tabindex="0">{written}</div>' if block else written)  # type: ignore[attr-defined]
     raise nodes.SkipNode
 
 

@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "index",
     "tutorials/index",
-    "how-to/index",
-    "explanation/index",
+    "tutorials/file",
+    "explanation/theory",
     "gallery/index",
     "reference/api/safecal",
     "reference/api/safecal.Evaluation",
