@@ -228,7 +228,7 @@ def test_the_number_of_rows_that_would_decide_does(factor: float, decision: str)
         if verdict.decision != UNDETERMINED or verdict.rows_needed is None or verdict.rows_needed > 20_000:
             continue
         asked += 1
-        y, logits = _calibrated(120 + 2 * verdict.rows_needed, 200 + seed)
+        y, logits = _calibrated(120 + verdict.rows_needed, 200 + seed)
         decided += safecal.evaluate(y, logits=factor * logits, bins=None).verdict.decision == decision
     assert decided >= asked / 2
     assert asked > 0 or factor == 3.0
@@ -240,7 +240,8 @@ def test_rows_needed_shrink_with_the_room_to_the_limit() -> None:
     assert near is not None
     assert far is not None
     assert near > 10 * far
-    assert far == pytest.approx(100 * ((0.1 / 0.08) ** 2 - 1), abs=1)
+    # An estimate that stayed would need 156 rows; it moves, so 8 of 10 samples take twice as many.
+    assert far == pytest.approx(100 * (((1.960 + 0.842) / 1.960) ** 2 * (0.1 / 0.08) ** 2 - 1), abs=1)
     assert rows_needed(100, _average(Interval(0.1, 0.0, 0.2, 0.95, ""), t)) is None  # no number would
 
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Self, TypeVar, final, get_args
 
 import numpy as np
+from scipy import special
 
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..families.family import FamilyWords
 from ..families.predictions import family_named
+from ..inference import bounds
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..options import Limits
@@ -20,8 +22,8 @@ from .places import Place
 from .reliability import Reliability
 
 __all__ = [
-    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "direction", "local_reason", "reading", "rounded",
-    "rows_needed",
+    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "clusters_needed", "direction", "local_reason",
+    "reading", "rounded", "rows_needed",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -110,14 +112,29 @@ class Scale:
 
     @property
     def factor(self) -> float:
-        """How many times as many rows would decide; widths shrink with the square root of the number of rows."""
+        """How many times as many rows would decide; widths shrink with the square root of the number of rows.
+
+        Estimates move while rows come: see `_spare`.
+        """
         if self.beyond or self.within:
             return 1.0
         ends = (self.interval.value, self.interval.low, self.interval.high, self.limit)
         value, low, high, limit = map(_logarithm, ends) if self.logarithmic else ends
         room = abs(limit - value)
         width = high - value if value <= limit else value - low
-        return max((width / room) ** 2, 1.0) if room > 0.0 and math.isfinite(width) else math.inf
+        if not room > 0.0 or math.isinf(width):
+            return math.inf
+        return max(_spare(self.interval.level) * (width / room) ** 2, 1.0)
+
+
+def _spare(level: float) -> float:
+    """Return how many times as many rows decide in 8 of 10 cases as would if the estimate stayed where it is.
+
+    A bound is ``z`` standard errors away from the estimate, which itself moves by more than ``ndtri(0.8)`` of them
+    towards the limit in 2 of 10 cases.
+    """
+    z = float(special.ndtri(0.5 + level / 2.0))
+    return ((z + float(special.ndtri(0.8))) / z) ** 2
 
 
 def _logarithm(x: float) -> float:
@@ -310,7 +327,7 @@ def _apart(a: float, b: float) -> tuple[str, str]:
 
 
 def rows_needed(n: int, average: Average) -> int | None:
-    """Guess how many more rows would decide; None where no number can be told."""
+    """Guess how many more rows would decide in 8 of 10 cases; None where no number can be told."""
     t = average.temperature.interval.value
     if not math.isnan(t) and not 0.0 < t < math.inf:
         return None
@@ -318,6 +335,23 @@ def rows_needed(n: int, average: Average) -> int | None:
     factors = [scale.factor for scale in over or average.scales]
     factor = min(factors) if over else max(factors)  # one limit that is exceeded is enough
     return max(math.ceil(n * (factor - 1.0)), 1) if factor < 1e6 else None
+
+
+def clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:
+    """Guess how many more clusters would let the averages be called safe in 8 of 10 cases."""
+    ratio = math.inf if average.ratio is None else average.ratio.limit
+    alpha = 0.5 * (1.0 - limits.level)
+    found = bounds.clusters_needed(
+        tally,
+        threshold=average.ecd.limit,
+        max_temperature=average.temperature.limit,
+        alpha=alpha,
+        max_ratio=ratio,
+    )
+    if not found:
+        return None
+    assert tally.clusters is not None
+    return math.ceil(_spare(limits.level) * (len(tally.clusters) + found)) - len(tally.clusters)
 
 
 def rounded(n: int) -> str:
