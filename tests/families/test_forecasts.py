@@ -291,7 +291,7 @@ def test_wide_forecasts_that_are_too_narrow_do_not_hide_behind_narrow_ones(rng: 
     ):
         assert found.verdict.on_average == "SAFE"
         assert found.verdict.decision == "UNSAFE"
-        assert "in width" in found.verdict.reason
+        assert "wide, " in found.verdict.reason
         again = safecal.Evaluation.from_dict(json.loads(json.dumps(found.to_dict())))
         assert again.verdict.reason == found.verdict.reason
         assert "width" in report_html(found)

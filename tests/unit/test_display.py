@@ -147,6 +147,10 @@ group b ?     1     -2.15      0.2
 ECD          +1.2500  nat, 95 % interval A to B: no clear direction
 temperature   2.2500  95 % interval A to B; 1 is calibrated
 p-value         0.12  of calibration, exact test
+spread        1.5000  standard deviations 1.5 times too small (0.899 to 4.31)
+by axis       1.5811  along axis 1 (0.755 to 14.1), the most; least 1.41
+coverage      0.5000  of ellipsoids of 90 %, 0.013 to 0.987
+at 50 %       0.5000  0.500 at 80 %, 0.500 at 95 %
 NLL           4.4345  nat, smaller is better; the model expected 3.1845
 
 group     rows      ECD

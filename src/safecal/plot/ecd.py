@@ -220,7 +220,7 @@ class DirectionsDisplay(Display):
     >>> x_true = np.random.default_rng(0).normal(size=(1000, 2)) * [1.0, 3.0]
     >>> display = DirectionsDisplay.from_evaluation(safecal.gaussian(x_true, np.zeros((1000, 2)), std=1.0).evaluate())
     >>> display
-    DirectionsDisplay: 0.96 to 3 times too small
+    DirectionsDisplay: 1 to 2.9 times too small
     >>> plt.close(display.figure_)
     """
 
