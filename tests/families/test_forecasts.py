@@ -311,3 +311,12 @@ def test_right_forecasts_of_any_width_are_safe_also_in_clusters(rng: np.random.G
     assert np.array_equal((halves[0] + halves[1]).ordered.keys, whole.ordered.keys)
     open_ended = safecal.intervals([0.0, 1.0, 2.0], [-np.inf, 1.0, 0.0], [1.0, 1.0, np.inf], level=0.9)
     assert open_ended.tally().n == 3
+
+
+def test_a_document_whose_forecast_was_changed_is_refused(rng: np.random.Generator) -> None:
+    document = safecal.gaussian(rng.normal(size=50), np.zeros(50), std=1.0).evaluate().to_dict()
+    document["forecast"]["crps"] *= 1.0 + 1e-9  # rounded otherwise, on another machine
+    safecal.Evaluation.from_dict(document)
+    document["forecast"]["crps"] *= 1.1
+    with pytest.raises(safecal.errors.DocumentError, match="`forecast` must be what the sums give"):
+        safecal.Evaluation.from_dict(document)

@@ -246,6 +246,22 @@ def check(evaluation: Evaluation, derived: Mapping[str, Any]) -> None:
         for name, value in derived.get("metrics", {}).items():
             if name not in METRICS or not documents.agrees(value, getattr(e, name)):
                 documents.refuse(f"must be what the sums give; `{name}` is not")
+    if "forecast" in derived and not (e.forecast and _agrees(derived["forecast"], e.forecast.to_dict())):
+        with documents.at("forecast"):
+            documents.refuse("must be what the sums give")
+
+
+def _agrees(given: Any, found: Any) -> bool:
+    """Compare what was written with what is found, on another machine perhaps."""
+    if isinstance(found, dict):
+        return isinstance(given, Mapping) and given.keys() == found.keys() and all(
+            _agrees(given[name], value) for name, value in found.items()
+        )  # fmt: skip
+    if isinstance(found, list):
+        return isinstance(given, list) and len(given) == len(found) and all(map(_agrees, given, found))
+    if isinstance(found, float) and isinstance(given, int | float) and not isinstance(given, bool):
+        return given == found or abs(given - found) <= 1e-6 * abs(found)
+    return type(given) is type(found) and bool(given == found)
 
 
 def _same_looks(evaluation: Evaluation) -> bool:
@@ -271,12 +287,13 @@ METRICS = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce
 FIELDS: dict[str, Any] = {"limits": Limits.from_dict, "cox": documents.optional(Cox.from_dict), **PARTS}
 
 
-def _aside(kind: str) -> Callable[[Any], None]:
-    """Pass over what is not read back: it is found anew, or was added by the command line."""
+def _aside(kind: str) -> Callable[[Any], Any]:
+    """Take as it is what is found anew, and only compared with that, or was added by the command line."""
 
-    def reader(value: Any) -> None:
+    def reader(value: Any) -> Any:
         if not isinstance(value, Mapping) or value.get("kind") != f"safecal.{kind}":
             documents.refuse(f"must be a safecal.{kind} document", value)
+        return value
 
     return reader
 
