@@ -124,9 +124,10 @@ def test_rotation_and_translation_are_looked_at_by_themselves(rng: np.random.Gen
     found = safecal.poses(
         truth, estimate, COV / np.outer(factor, factor), side="right", first="rotation", quaternion="xyzw"
     )
-    hidden = safecal.gaussian(found.x_true, found.mean, cov=found.spread).evaluate(threshold=0.5, max_temperature=2.0)
-    verdict = found.evaluate(threshold=0.5, max_temperature=2.0).verdict
-    assert (hidden.verdict.decision, verdict.decision) == ("SAFE", "UNSAFE")
+    limits = {"threshold": 0.5, "max_temperature": 2.0}
+    hidden = safecal.gaussian(found.x_true, found.mean, cov=found.spread).evaluate(**limits)
+    verdict = found.evaluate(**limits).verdict
+    assert (hidden.verdict.on_average, verdict.decision) == ("SAFE", "UNSAFE")
     assert verdict.reason.startswith("in rotation, ")
     right = safecal.poses(truth, estimate, COV, side="right", first="rotation", quaternion="xyzw").evaluate()
     assert right.verdict.decision == "SAFE"
@@ -147,8 +148,8 @@ def test_an_axis_is_looked_at_by_itself(rng: np.random.Generator) -> None:
     result = found.evaluate()
     assert result.verdict.decision == "UNSAFE"
     assert result.verdict.reason.startswith("on the axis rotation x, ")
-    decisions = {v.look.name: v.decision for v in result.verdict.looks if v.look is not None}
-    assert (decisions["all"], decisions["rotation"], decisions["rotation x"]) == ("SAFE", "SAFE", "UNSAFE")
+    averages = {v.look.name: v.on_average for v in result.verdict.looks if v.look is not None}
+    assert (averages["all"], averages["rotation"], averages["rotation x"]) == ("SAFE", "SAFE", "UNSAFE")
     assert "\nrotation x" in repr(result)
 
 

@@ -191,13 +191,14 @@ def test_ranges_have_the_bounds_of_their_rows_as_a_group(family: str, weighted: 
     predictions, place = FAMILIES[family](z, y)
     local = Local.of(Tally.of(predictions, sample_weight=w, cluster=codes))
     assert len(local) > 10
+    assert local.error == pytest.approx(0.005 if family == "states" else 0.01), "states share it with their directions"
     top = z.argmax(axis=1)
     for r in local:
         inside = (place >= r.low) & (place < r.high) & (True if r.label is None else top == r.label)
         assert inside.sum() == r.n
         pairs = Tally.of(predictions, sample_weight=w, cluster=codes, by=inside).pairs
         assert pairs is not None
-        for alpha, bounds in ((0.01 / len(local), (r.ecd.low, r.ecd.high)), (0.1 / len(local), (r.at_least,))):
+        for alpha, bounds in ((local.error / len(local), (r.ecd.low, r.ecd.high)), (0.1 / len(local), (r.at_least,))):
             ends = clustered_bounds(pairs.key, pairs.cluster, pairs.sums, 2, alpha)
             k = pairs.keys.index(True)
             wanted = [max(float(end[k]), predictions.least_excess) for end in ends]

@@ -395,7 +395,7 @@ def test_upper_bounds_of_ranges_are_found_when_they_are_asked_for(rng: np.random
     tally = safecal.bernoulli(rng.random(3000) < special.expit(z), logits=z).tally()
     local = Local.of(tally)
     untouched = pickle.loads(pickle.dumps(local))
-    waiting = bounded_ranges(tally, local.error, local.min_share).waiting
+    waiting = bounded_ranges(tally, local.error, local.min_share, 0.1).waiting
     assert waiting is not None
     alpha = local.error / len(local)
     low, high = waiting.bounds((alpha, -1), (alpha, +1))

@@ -12,6 +12,7 @@ __all__ = [
     "LOG_2PI",
     "Pose",
     "Side",
+    "along_covariance",
     "draw",
     "exponential",
     "inverse",
@@ -30,6 +31,7 @@ __all__ = [
     "wrap",
 ]
 
+_LEAST = 1e-150  # of a scale: its square is still a float
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -70,6 +72,35 @@ def solved(residual: FloatArray, factor: FloatArray) -> FloatArray:
             rest -= lines[i, j] * white[j]
         white[i] = rest / lines[i, i]
     return white
+
+
+def along_covariance(error: FloatArray, deviation: FloatArray, white: FloatArray, factor: FloatArray) -> FloatArray:
+    """Return squared errors over what was stated, (2, n): where a covariance C is long, and where it is short.
+
+    Of an error e these are ``e' e / tr C`` and ``e' C^-2 e / tr C^-1``. Given are errors over the deviations of their
+    axes, (n, d), these, (d,) or (n, d), the whitened errors, and the lower factor of the correlations, one for all,
+    (1, d, d), or one a row.
+    """
+    d = error.shape[1]
+    scale = (np.atleast_2d(deviation) * np.ones(d)).T
+    scale = scale / scale.max(axis=0)  # so that no square leaves the floats
+    gap = error.T * scale
+    root = _inverse_of_lower(np.moveaxis(factor, 0, -1)) / np.maximum(scale, _LEAST)  # C^-1 is root' root
+    root /= np.abs(root).max(axis=(0, 1))
+    pull = np.einsum("jin,jn->in", np.broadcast_to(root, (d, d, len(white))), white.T)
+    long = np.square(gap).sum(axis=0) / np.square(scale).sum(axis=0)
+    return np.stack([long, np.square(pull).sum(axis=0) / np.square(root).sum(axis=(0, 1))])
+
+
+def _inverse_of_lower(factor: FloatArray) -> FloatArray:
+    """Invert lower triangular matrices, (d, d, n): a component at a time, for all rows at once."""
+    factor = np.ascontiguousarray(factor)
+    found = np.zeros_like(factor)
+    for i in range(len(factor)):
+        found[i, i] = 1.0 / factor[i, i]
+        for j in range(i):
+            found[i, j] = -found[i, i] * np.einsum("kn,kn->n", factor[i, j:i], found[j:i, j])
+    return found
 
 
 def nees_from_precision_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -98,7 +98,7 @@ class Tally:
     others : tuple of Tally
         The sums of other looks at the same rows.
     forecast : ForecastSums, VectorSums or None
-        What forecasters look at, of forecasts of a number, or of a vector of up to 12 components.
+        What forecasters look at, of forecasts of a number, or of a vector of up to 16 components.
 
     Examples
     --------

@@ -204,9 +204,9 @@ class Gaussian(Predictions):
             factor = lower if lower.ndim == 3 else lower[None]
         with np.errstate(over="ignore", invalid="ignore"):
             white = kernel.solved(error, factor).T
-            return VectorColumns(
-                special.gammainc(0.5 * self.dimension, 0.5 * np.vecdot(white, white)), error, white, factor
-            )
+            along = kernel.along_covariance(error, self._deviations(rows), white, factor)
+            held = special.gammainc(0.5 * self.dimension, 0.5 * np.vecdot(white, white))
+            return VectorColumns(held, error, white, factor, along)
 
     def axis_errors(self, rows: Rows) -> FloatArray:
         with np.errstate(over="ignore"):

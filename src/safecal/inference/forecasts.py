@@ -13,11 +13,10 @@ from .. import documents
 from .._sums.forecasts import LEVELS, VectorSums
 from .._sums.tally import Tally
 from .._types import FloatArray
+from .directions import Direction, Errors, least_of_largest
 from .results import Interval
 
 __all__ = ["Correlation", "Coverage", "Direction", "Forecast", "Vector"]
-
-_SHOWN = 0.2  # the least correlation with an axis that is written
 
 
 @final
@@ -39,27 +38,6 @@ class Coverage:
     share: Interval
     width: float
     score: float
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """A direction of the whitened errors: the one in which spread is most, or least, too small.
-
-    Attributes
-    ----------
-    factor : Interval
-        How many times the stated spread is too small there; 1 is right.
-    along : tuple of float
-        Its correlation with each axis, by what was stated: 1 where it is that axis.
-    """
-
-    factor: Interval
-    along: tuple[float, ...]
-
-    def __str__(self) -> str:
-        parts = [f"{x:+.2f} axis {k}" for k, x in enumerate(self.along) if abs(x) >= _SHOWN]
-        return ", ".join(parts)
 
 
 @final
@@ -99,10 +77,11 @@ class Vector:
     Notes
     -----
     Errors are whitened by the Cholesky factor of what was stated. Directions are eigenvectors of the mean of their
-    products, S. The largest singular value of n rows of d normal numbers is at most ``sqrt n + sqrt d + t``, and the
-    smallest at least ``sqrt n - sqrt d - t``, but for a chance of ``exp(-t**2 / 2)`` each (Davidson and Szarek); so
-    all directions lie within that of S at once, and the one that was picked, too. Where NEES varies more than that of
-    normal errors, n counts for so much less.
+    products, S. The largest eigenvalue of the products of n rows of d normal numbers has a known law (Tracy and Widom,
+    `directions.least_of_largest`), which bounds the largest factor from below. The largest singular value is at most
+    ``sqrt n + sqrt d + t``, and the smallest at least ``sqrt n - sqrt d - t``, but for a chance of ``exp(-t**2 / 2)``
+    each (Davidson and Szarek), which gives the other bounds; all directions lie within them at once, and the one that
+    was picked, too. Where errors vary more than normal ones, n counts for so much less.
     """
 
     bias: tuple[Interval, ...]
@@ -117,11 +96,9 @@ class Vector:
         clustered = tally.clusters is not None
         white, errors, stated = (sums.mean(name) for name in ("white", "errors", "stated"))
         d = len(white)
-        values, vectors = np.linalg.eigh(white)
-        values = np.maximum(values, 0.0)
-        normal = 2.0 * float(values @ values)
-        varies = float(sums.sums[2] / sums.sums[0]) - float(np.trace(white)) ** 2
-        worth = n / max(varies / normal, 1.0) if normal > 0.0 else n  # rows of normal errors that say as much
+        products = Errors.of(sums)
+        values, vectors = products.values, products.vectors
+        worth = n / products.excess_spread  # rows of normal errors that say as much
         error = (1.0 - level) / 2.0
         assert tally.axes is not None
         moments = [
@@ -134,10 +111,12 @@ class Vector:
         def direction(k: int) -> Direction:
             found, sign = math.sqrt(values[k]), 1.0 if along[np.abs(along[:, k]).argmax(), k] >= 0.0 else -1.0
             low, high = found / (1.0 + reach), found / (1.0 - reach) if reach < 1.0 else math.inf
+            if k == d - 1:
+                low = found / math.sqrt(least_of_largest(n / float(products.varies[k]), d, error))
             ends = (
                 (0.0, math.inf, level, "none: rows depend on each other")
                 if clustered
-                else (low, high, level, "Davidson-Szarek")
+                else (low, high, level, "Tracy-Widom" if k == d - 1 else "Davidson-Szarek")
             )
             return Direction(Interval(found, *ends), tuple((sign * along[:, k]).tolist()))
 
@@ -176,7 +155,7 @@ class Vector:
 @final
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What forecasters look at beside ECD, of forecasts of a number, or of a vector with up to 12 components.
+    """What forecasters look at beside ECD, of forecasts of a number, or of a vector with up to 16 components.
 
     Attributes
     ----------

@@ -15,7 +15,8 @@ from .._steady import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
 from .._types import FloatArray
-from .ranges import NUMBERS, SHOWN, bounded_ranges, upper_bounds
+from .directions import has_directions
+from .ranges import NUMBERS, SHOWN, SUSPECTED, bounded_ranges, upper_bounds
 from .results import Interval
 from .sum_bounds import Keys
 
@@ -120,7 +121,7 @@ class Local:
         tally : Tally
             The sums.
         level : float, default 0.95
-            Level of the evaluation; the ranges have a fifth of what it leaves.
+            Level of the evaluation; the ranges have a fifth of what it leaves, shared with directions of states.
         min_share : float, default 0.05
             Smallest share of the rows that a range may hold.
 
@@ -129,8 +130,8 @@ class Local:
         Local
             The ranges, with their bounds.
         """
-        error = SHOWN * (1.0 - level)
-        found = bounded_ranges(tally, error, min_share)
+        error = (0.5 if has_directions(tally) else 1.0) * SHOWN * (1.0 - level)
+        found = bounded_ranges(tally, error, min_share, SUSPECTED * (1.0 - level))
         return cls(found.on, found.numbers, error, min_share, tally.class_names if found.on else (), found.waiting)
 
     @property

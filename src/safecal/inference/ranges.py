@@ -26,7 +26,17 @@ from .._types import FloatArray, IndexArray
 from .dependence import firm_and_weak_ends
 from .sum_bounds import Keys, firm_and_weak_bounds, summary_spread
 
-__all__ = ["NUMBERS", "SHOWN", "SUSPECTED", "Ranges", "bounded_ranges", "cuts", "dimensions", "upper_bounds"]
+__all__ = [
+    "NUMBERS",
+    "SHOWN",
+    "SUSPECTED",
+    "Ranges",
+    "bounded_ranges",
+    "cuts",
+    "dependence",
+    "dimensions",
+    "upper_bounds",
+]
 
 _HALVINGS = 4  # to sixteenths
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
@@ -49,11 +59,11 @@ class Ranges(NamedTuple):
     waiting: Keys | None
 
 
-def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
+def bounded_ranges(tally: Tally, error: float, min_share: float, weaker: float) -> Ranges:
     """Cut predictions into ranges, and bound the ECD of each.
 
-    ``error`` is the probability that some lower bound misses, shared equally among the ranges; ``min_share`` the
-    smallest share of the rows that a range may hold.
+    ``error`` is the probability that some lower bound misses, shared equally among the ranges, and ``weaker`` that of
+    the bounds by which a range is suspected; ``min_share`` is the smallest share of the rows that a range may hold.
     """
     orders, pairs = tally.orders, tally.cell_pairs
     if pairs is not None:
@@ -64,7 +74,7 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
         return Ranges("", np.zeros((0, len(NUMBERS))), None)
     sums = _joined([_added(order.sums, ends) for order, ends in pieces])
     alpha = error / len(sums)
-    weaker = alpha * SUSPECTED / SHOWN
+    weaker /= len(sums)
     known = _known(sums, orders[0].on, total)
     waiting = None
     if pairs is not None:
@@ -73,7 +83,7 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
         low, high, at_least = (np.where(impossible, math.inf, np.fmax(x, tally.least_excess)) for x in bounds)
     elif tally.clusters is not None:
         bounds = firm_and_weak_bounds(sums, alpha, weaker)
-        low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
+        low, high, at_least = (_widened(known[-1], bound, dependence(tally)) for bound in bounds)
         low = np.minimum(low, 0.0)  # how rows depend inside a range is not known
     else:
         waiting = Keys.of(sums)
@@ -128,7 +138,7 @@ def _clustered(
     return tuple(np.concatenate(bound) for bound in zip(*found, strict=True))
 
 
-def _dependence(tally: Tally) -> float:
+def dependence(tally: Tally) -> float:
     """Return how many times the error of ECD grows because rows of one cluster depend on each other; at least 1."""
     s, clusters = tally.summary, tally.clusters
     spread = summary_spread(s)

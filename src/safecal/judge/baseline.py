@@ -297,7 +297,7 @@ class _Found(NamedTuple):
 
 
 def _found(place: Place, tally: Tally) -> _Found | None:
-    """Find the rows of a place; None of a slice, which an earlier evaluation need not have looked at."""
+    """Find the rows of a place; None of a slice, which an earlier one need not have looked at, and of a direction."""
     clustered = tally.clusters is not None
     if place.type == "group" and tally.groups is not None:
         groups, pairs = tally.groups, tally.pairs
@@ -309,7 +309,7 @@ def _found(place: Place, tally: Tally) -> _Found | None:
             return _Found(row, clustered)
         here = pairs.key == pairs.keys.index(key)
         return _Found(row, clustered, (pairs.cluster[here], pairs.sums[here]))
-    if place.type in ("group", "slice"):
+    if place.type in ("group", "slice", "direction"):
         return None
     cells = tally.cell_pairs
     for order in tally.orders:

@@ -23,13 +23,13 @@ from ..inference.bounds import law_of
 from ..inference.cox import LogisticRows
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts, gain_by_shifts, shift_gain
-from .forecasts import stated_fault
+from .forecasts import direction_fault, stated_fault
 from .places import Place
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
 
 NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
-OTHER_THAN_SCALE = (*NAMED, "only in places", "only a group", "only a slice")  # of which a temperature says nothing
+OTHER_THAN_SCALE = (*NAMED, *(f"only {x}" for x in ("in places", "a group", "a slice", "a direction")))
 CAUSES = ("too sharp", "too vague", *OTHER_THAN_SCALE, "rounding")
 _RARE = 1e-3  # p-value of what is left, below which something else is wrong too
 _HALF = 0.3  # of what a simple fault explains: with more than this left, it is not the cause
@@ -214,6 +214,8 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             there, wider, on = f"on axis {axis} ", "A larger covariance hides a bias and does", " on that axis."
         remedy = f"{wider} not correct it: look for a wrong model, offset or unit{on}"
         return Diagnosis("shifted", f"its estimates are off to one side: {there}{off}", remedy)
+    if (fault := direction_fault(tally, where)) is not None:
+        return Diagnosis("only a direction", *fault)
     if tally.top is None and worst_share >= _WORST and gain > _PRICE and temperature.value > 1.0 and tally.n >= 100:
         return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
     if gain > _PRICE:
@@ -359,9 +361,7 @@ def _noise(rows: LogisticRows, base: float, least: float) -> tuple[float, float]
     """Return the share of labels that look as if drawn at random, and how much it gains."""
     m, other = rows.mass, least if least else 0.5
     mass = special.expit(np.where(rows.happened, rows.z, -rows.z))
-    chance = np.where(rows.happened, other, 1.0 - other)
-
-    apart = chance - mass
+    apart = np.where(rows.happened, other, 1.0 - other) - mass
 
     def slopes(share: float) -> tuple[float, float]:
         ratio = apart / (mass + share * apart)

@@ -1,14 +1,17 @@
 """What is wrong with a forecast, in its own words: how often its intervals hold, how many times its spread is off."""
 
 import math
+from collections.abc import Sequence
 
 from .._sums.tally import Tally
 from ..families.predictions import family_named
 from ..inference.shifts import ClassShifts
+from .places import Place, spread_times
 
-__all__ = ["spread_factor", "stated_fault"]
+__all__ = ["direction_fault", "spread_factor", "stated_fault"]
 
 _ALIKE = 1.005  # a factor that is written as 1
+_MORE = 2.0  # times what all directions show: more is the fault of one
 
 
 def spread_factor(ecd: float, dimension: int) -> float:
@@ -36,3 +39,19 @@ def stated_fault(tally: Tally) -> str:
     if factor < 1.0:
         return f"its spread is about {1.0 / factor:.3g} times too large." if factor > 0.0 else ""
     return f"its spread is about {factor:.3g} times too small."
+
+
+def direction_fault(tally: Tally, where: Sequence[Place]) -> tuple[str, str] | None:
+    """Say which direction of states is wrong, and what corrects it; None where none is, or all of them are."""
+    shown = [place for place in where if place.shown]
+    if not shown or shown[0].type != "direction":
+        return None
+    place, everywhere = shown[0], tally.summary.ecd / tally.dimension
+    if not place.ecd.low > _MORE * everywhere:
+        return None
+    times = f"{spread_times(place.ecd.value):.3g} times as large as it says"
+    evidence = f"along {place.label} errors are {times}, and smaller errors along others hide that in NEES."
+    remedy = "A factor for the whole covariance does not correct it: "
+    if place.name.startswith("axis "):
+        return evidence, f"{remedy}`safecal.maps.Axes`, fitted on other rows, has one for each axis."
+    return evidence, f"{remedy}look for a correlation that is not stated, or for noise that is larger that way."

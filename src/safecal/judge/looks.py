@@ -17,7 +17,7 @@ def _looks(verdicts: Sequence[Verdict]) -> list[Look]:
 
 
 def deciding(verdicts: Sequence[Verdict]) -> int:
-    """Tell which look decided.
+    """Tell which look decided: of several that condemn, one that does so on average says it best.
 
     Parameters
     ----------
@@ -29,7 +29,9 @@ def deciding(verdicts: Sequence[Verdict]) -> int:
     int
         Its place among them.
     """
-    return decide(_looks(verdicts), [verdict.decision for verdict in verdicts])[1]
+    decision, which = decide(_looks(verdicts), [verdict.decision for verdict in verdicts])
+    whole = [i for i, v in enumerate(verdicts) if v.look is not None and v.look.condemns and v.on_average == UNSAFE]
+    return whole[0] if decision == UNSAFE and whole else which
 
 
 def joint_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -48,7 +50,7 @@ def joint_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     looks, main = _looks(verdicts), verdicts[0]
     if not looks:
         return main
-    decision, which = decide(looks, [verdict.decision for verdict in verdicts])
+    decision, which = decide(looks, [verdict.decision for verdict in verdicts])[0], deciding(verdicts)
     on_average, _ = decide(looks, [verdict.on_average for verdict in verdicts])
     one = verdicts[which]
     open_ = decision == one.decision == UNDETERMINED

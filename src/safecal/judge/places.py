@@ -1,4 +1,4 @@
-"""Places in which the model is over-confident: what is said of them, and those that are ranges of the predictions."""
+"""Places in which the model is over-confident: what is said of them; ranges of predictions, slices and directions."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,9 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._sums.tally import Tally
 from .._types import BoolArray, FloatArray, IndexArray
+from ..inference.directions import worst_direction
 from ..inference.local import Local, Range
 from ..inference.results import Interval
 from ..options import Limits
@@ -20,10 +22,12 @@ __all__ = [
     "below_limit",
     "brief_range",
     "degree_of",
+    "direction_places",
     "in_percent",
     "in_sentence",
     "range_places",
     "slice_places",
+    "spread_times",
     "worst_first",
 ]
 
@@ -37,7 +41,7 @@ class Place:
 
     Attributes
     ----------
-    type : {"range", "group", "slice"}
+    type : {"range", "group", "slice", "direction"}
         A range of the predictions, a group that was named, or a slice that was found.
     name : str
         What it is called: ``"probability 0.83 to 0.88"``, ``"site north"``.
@@ -117,6 +121,9 @@ class Place:
     @property
     def where(self) -> str:
         """Say where it is, and what happens there."""
+        if self.type == "direction":
+            are = "are" if self.shown else "may be"
+            return f"along {self.label} its errors {are} {spread_times(self.ecd.value):.3g} times as large as it says"
         if self.by == "mistakes":
             return f"in {self.label} it announced {_count(self.announced)} mistakes and made {_count(self.seen)}"
         if self.by == "temperature" and not math.isnan(self.predicted):
@@ -144,6 +151,9 @@ class Place:
             return f"{self.limit:g} times as many are allowed"
         if self.temperature is not None:
             return self._factor(self.temperature)
+        if self.type == "direction":
+            allowed = f"{spread_times(self.limit):.3g} is allowed"
+            return f"at least {spread_times(self.ecd.low):.3g} times, where {allowed}" if self.shown else allowed
         if math.isinf(self.ecd.low):
             return "something happened there that it had called impossible"
         if self.shown:
@@ -191,7 +201,7 @@ _LENGTHS = {
 _share = documents.between(0.0, 1.000001, missing=True)
 _some = documents.between(0.0, missing=True)
 _FIELDS: dict[str, Any] = {
-    "type": documents.choice("range", "group", "slice"),
+    "type": documents.choice("range", "group", "slice", "direction"),
     "name": documents.text,
     "shown": documents.flag,
     "by": documents.choice("ecd", "temperature", "mistakes"),
@@ -219,6 +229,29 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
         if not any(_meet(here, (label[j], first[j], last[j])) for j in kept):
             kept.append(k)
     return [_of_range(found, float(limit[k])) for k, found in zip(kept, local.some(kept), strict=True)]
+
+
+def direction_places(tally: Tally, limits: Limits) -> list[Place]:
+    """Return the direction of states that is over-confident beyond the limit, or suspected to be; none for others.
+
+    It is one dimension. Where it is not worse than all directions together, these say it already.
+    """
+    found, limit = worst_direction(tally, limits.level), limits.local_threshold
+    if found is None:
+        return []
+    shown = found.ecd.low > limit
+    suspected = found.at_least > 0.0 and found.ecd.value > limit
+    if not (shown or suspected) or not max(found.ecd.low, found.at_least) > found.everywhere:
+        return []
+    return [Place(
+        "direction", found.name, shown, "ecd", limit, tally.n, 1.0, math.nan, math.nan, found.ecd,
+        math.nan, math.nan, "spread", math.nan, math.nan,
+    )]  # fmt: skip
+
+
+def spread_times(ecd: float) -> float:
+    """Return how many times as large as stated errors along a direction are, by their ECD."""
+    return math.sqrt(max(1.0 + 2.0 * ecd, 0.0))
 
 
 def slice_places(slices: Slices, limits: Limits) -> list[Place]:

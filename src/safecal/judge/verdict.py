@@ -17,6 +17,7 @@ from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..errors import TruthError
 from ..families.predictions import family_named
+from ..inference.directions import has_directions
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
@@ -24,7 +25,7 @@ from ..options import Limits
 from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-from .places import Place, below_limit, range_places, slice_places, worst_first
+from .places import Place, below_limit, direction_places, range_places, slice_places, worst_first
 from .reasons import (
     DIRECTIONS,
     Average,
@@ -54,10 +55,10 @@ class Verdict:
 
     On average three scales are looked at: ECD, the temperature, and for classifiers the mistakes made over those that
     were announced. UNSAFE when a lower bound exceeds its limit, on average, in a group that was named, in a range of
-    the predictions or in a slice of the features; or when an impossible outcome happened. Groups have the same three
-    limits. SAFE when the upper bounds of all averages are within their limits and no place is over-confident or
-    suspected to be. UNDETERMINED otherwise: the data cannot tell. Predictions of exactly 0 or 1, and rows with a class
-    of probability 0, are never SAFE: one failure would be an infinite surprise, and no number of rows rules it out.
+    the predictions, in a slice of the features or along a direction of states; or when an impossible outcome happened.
+    Groups have the same three limits. SAFE when the upper bounds of all averages are within their limits and no place
+    is over-confident or suspected to be. UNDETERMINED otherwise: the data cannot tell. Predictions of exactly 0 or 1,
+    and rows with a class of probability 0, are never SAFE: one failure would be an infinite surprise.
 
     A verdict is neither true nor false: compare its ``decision``, or use `safecal.testing.assert_safe`.
 
@@ -238,8 +239,7 @@ class Verdict:
         return found
 
 
-_DECISION = documents.choice(SAFE, UNSAFE, UNDETERMINED)
-_more = documents.optional(documents.count(1))
+_DECISION, _more = documents.choice(SAFE, UNSAFE, UNDETERMINED), documents.optional(documents.count(1))
 _FIELDS: dict[str, Any] = {
     "decision": _DECISION,
     "on_average": _DECISION,
@@ -288,7 +288,7 @@ def judge(
     too_small = TooSmall()
     others: tuple[float, float] | None = None
     if limits.everywhere:
-        found = range_places(local, limits)
+        found = direction_places(tally, limits) + range_places(local, limits)
         if tally.groups is not None:
             judged = judge_groups(tally.groups, limits, tally)
             found += group_places(tally.groups, judged, limits, tally)
@@ -338,6 +338,7 @@ def judge(
             reason += f" Cause: {diagnosis}"
         over = slices if slices is not None and slices.direction == "over" else None
         looked_at = {
+            "direction of its states": has_directions(tally),
             "range of its predictions": len(local) > 0,
             "group": tally.groups is not None,
             "slice of its features": over is not None and not over.found and len(over.features) > 0,
@@ -345,6 +346,8 @@ def judge(
         places_seen = [name for name, seen in looked_at.items() if seen]
         if decision == SAFE and limits.everywhere and places_seen:
             reason += f" No {' and no '.join(places_seen)} shows it."
+        if decision == SAFE and limits.everywhere and tally.dimension > 1 and not has_directions(tally):
+            reason += " Directions of its states were not looked at."
         if decision == SAFE and limits.everywhere and over is not None and over.found:
             reason += below_limit(over, limits)
         if too_small.count:

@@ -231,7 +231,7 @@ class DirectionsDisplay(Display):
     def _of(cls, evaluation: Evaluation) -> Self:
         found = evaluation.forecast
         if found is None or found.vector is None:
-            rule = "predictions have no directions: they are no Gaussians of 2 to 12 components."
+            rule = "predictions have no directions: they are no Gaussians of 2 to 16 components."
             raise UnavailableError(f"{evaluation.family} {rule}")
         labels, factors = zip(*factors_of(found.vector), strict=True)
         return cls(labels, factors)

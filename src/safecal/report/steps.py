@@ -62,7 +62,8 @@ def _for_impossible() -> list[Step]:
 
 
 def _for_places(verdict: Verdict) -> list[Step]:
-    look = ("Look at the rows there.", _places(verdict.where))
+    direction = verdict.where[0].type == "direction"
+    look = ("Look at the errors along it." if direction else "Look at the rows there.", _places(verdict.where))
     if verdict.decision != UNSAFE:
         return [
             ("Do not assume that it is safe.", "Until more rows decide, treat its confidence there as unproven."),
@@ -88,6 +89,7 @@ _MENDS = {
     "a few confident mistakes": "Look for wrong labels.",
     "only in places": "Correct these ranges.",
     "only a group": "Correct that group.",
+    "only a direction": "Correct the covariance that way.",
     "only a slice": "Correct that slice.",
 }
 

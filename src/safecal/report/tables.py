@@ -25,13 +25,14 @@ from ..html.markup import (
     together,
 )
 from ..html.notebook import slices_picture, slices_table
+from ..inference.directions import has_directions
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
 from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, forecast_rows, look_rows, place_cells
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.reasons import direction
-from ..judge.verdict import Verdict
+from ..judge.verdict import UNSAFE, Verdict
 from .words import temperature_in_words
 
 __all__ = [
@@ -215,13 +216,15 @@ def _lead(evaluation: Evaluation, verdict: Verdict) -> str:
     if not verdict.limits.everywhere:
         return "Only averages were judged: the verdict did not look at places."
     alike = "" if len(evaluation.local) else "Its predictions are all alike, or have no order, so there are no ranges."
-    if alike and evaluation.groups is None:
+    if alike and evaluation.groups is None and not has_directions(evaluation.tally):
         return f"Only the averages were judged. {alike}"
     if verdict.shown:
         count = len(verdict.shown)
         found = f"In {count} place{'' if count == 1 else 's'} it is over-confident beyond the limit."
     elif verdict.where:
         found = "No place is shown to be over-confident beyond the limit, but some are suspected."
+    elif verdict.on_average == UNSAFE:
+        found = "It is over-confident on average, and no place is shown to be worse."
     else:
         found = "No place is shown to be over-confident beyond the limit, and none is suspected."
     small = f"{sentence(str(verdict.too_small))}." if verdict.too_small.count else ""

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from ..families.predictions import family_named
 from ..html.markup import grouped, percent, plain, rows, sentence, shown
+from ..inference.directions import has_directions
 from ..judge.display import count
 from ..judge.evaluation import Evaluation
-from ..judge.places import Place
+from ..judge.places import Place, spread_times
 from ..judge.reasons import Average
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from ..slices.results import Slice
@@ -227,6 +228,12 @@ def _of_place(place: Place) -> Opening:
         about = f"as many mistakes as it announced. Up to {plain(place.limit)} times is allowed. In {held}"
         return Opening(where, f"{plain(ratio)} times", about)
     allowed = f"Up to {plain(place.limit)} is allowed."
+    if place.type == "direction":
+        most = f"Up to {plain(spread_times(place.limit))} times is allowed. In {rows(place.n)}."
+        if place.shown:
+            return Opening(where, f"{plain(spread_times(place.ecd.low))} times", f"as large: at least that. {most}")
+        ends = " and ".join(plain(spread_times(x)) for x in (place.ecd.low, place.ecd.high))
+        return Opening(where, f"{plain(spread_times(place.ecd.value))} times", f"as large: between {ends}. {most}")
     if place.temperature is not None:
         t, how = (place.temperature.low, ": at least that") if place.shown else (place.temperature.value, ", perhaps")
         if math.isnan(place.predicted):
@@ -244,7 +251,7 @@ def _of_place(place: Place) -> Opening:
 def _open_unsafe(average: Average, worst: Place | None, verdict: Verdict) -> Opening:
     place = "On average, over all rows."
     if worst is not None:
-        named = worst.type != "range" and worst.by != "mistakes"
+        named = worst.type in ("group", "slice") and worst.by != "mistakes"
         place = f"It is worst in {worst.label}." if named else f"Worst: {worst.where}."
     ecd, temperature, mistakes = average.ecd, average.temperature, average.mistakes
     if ecd.beyond:
@@ -264,6 +271,8 @@ def _nowhere(evaluation: Evaluation, verdict: Verdict) -> str:
     looked = [f"none of {len(evaluation.local)} ranges of its predictions"] if len(evaluation.local) else []
     if evaluation.groups is not None:
         looked.append(f"none of {grouped(len(evaluation.groups))} groups")
+    if has_directions(evaluation.tally):
+        looked.append(f"no direction of its {evaluation.tally.dimension} axes")
     if not looked:
         return "On average, over all rows. Its predictions have no ranges to look at."
     return f"{sentence(' and '.join(looked))} is over-confident beyond its limit."

@@ -1,0 +1,207 @@
+"""Directions of states: what NEES adds up, a verdict tells apart."""
+
+import json
+
+import numpy as np
+import pytest
+
+import safecal
+from safecal import Evaluation
+from safecal.errors import DocumentError
+from safecal.inference.directions import least_of_largest, worst_direction
+
+
+def _turned(rng: np.random.Generator, n: int, factors: tuple[float, float]) -> safecal.Predictions:
+    """Draw plane states whose covariance, 3 by 1, turns from row to row; squared errors are so many times theirs."""
+    angle = rng.uniform(0.0, 2.0 * np.pi, n)
+    turn = np.moveaxis(np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]), -1, 0)
+    cov = (turn * [9.0, 1.0]) @ np.swapaxes(turn, 1, 2)
+    error = np.einsum("nij,nj->ni", turn, rng.normal(size=(n, 2)) * np.sqrt(factors) * [3.0, 1.0])
+    return safecal.gaussian(error, np.zeros((n, 2)), cov=cov)
+
+
+@pytest.mark.parametrize("form", ["cov", "chol", "precision", "std", "var"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("d", [2, 5])
+def test_the_sums_are_those_of_slow_code(form: str, shared: bool, d: int, rng: np.random.Generator) -> None:
+    n = 40
+    parts = rng.normal(size=(n, d, d))
+    covs = parts @ np.swapaxes(parts, 1, 2) + 0.1 * np.eye(d)
+    if form in ("std", "var"):
+        covs *= np.eye(d)
+    if shared:
+        covs[:] = covs[0]
+    error, weight = rng.normal(size=(n, d)), rng.uniform(0.5, 2.0, n)
+    variances = np.diagonal(covs, axis1=1, axis2=2)
+    forms = {"cov": covs, "chol": np.linalg.cholesky(covs), "precision": np.linalg.inv(covs)}
+    given = (forms | {"std": np.sqrt(variances), "var": variances})[form]
+    tally = safecal.gaussian(error, np.zeros((n, d)), **{form: given[0] if shared else given}).tally(
+        sample_weight=weight
+    )
+    found = tally.forecast.directions
+    fourth, along = np.zeros((d, d)), np.zeros((2, 2))
+    for e, c, w in zip(error, covs, weight, strict=True):
+        inverse = np.linalg.inv(c)
+        scale = np.diag(1.0 / np.sqrt(np.diag(c)))
+        white = np.linalg.solve(np.linalg.cholesky(scale @ c @ scale), scale @ e)
+        fourth += w * (white @ white) * np.outer(white, white)
+        for k, square in enumerate((e @ e / np.trace(c), e @ inverse @ inverse @ e / np.trace(inverse))):
+            along[k] += w * square, w * square**2
+    np.testing.assert_allclose(found.fourth, fourth, rtol=1e-10, atol=1e-10 * np.abs(fourth).max())
+    np.testing.assert_allclose(found.along, along, rtol=1e-10)
+
+
+def test_errors_that_go_together_are_unsafe_where_nees_is_right(rng: np.random.Generator) -> None:
+    error = rng.normal(size=(3000, 1)) + 0.3 * rng.normal(size=(3000, 2))
+    result = safecal.gaussian(error, np.zeros((3000, 2)), std=error.std(axis=0)).evaluate()
+    verdict = result.verdict
+    assert abs(result.ecd) < 0.01
+    assert verdict.on_average == "SAFE"
+    assert verdict.decision == "UNSAFE"
+    place = verdict.where[0]
+    assert (place.type, place.name, place.shown) == ("direction", "0.71 axis 0 + 0.71 axis 1", True)
+    assert "along 0.71 axis 0 + 0.71 axis 1 its errors are 1.38 times as large as it says" in verdict.reason
+    assert verdict.diagnosis is not None
+    assert verdict.diagnosis.cause == "only a direction"
+    assert "correlation" in verdict.diagnosis.remedy
+    again = Evaluation.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again == result
+    assert again.verdict.where == verdict.where
+
+
+def test_one_axis_is_named_with_what_mends_it(rng: np.random.Generator) -> None:
+    error = rng.normal(size=(4000, 3)) * [0.8, 1.4, 0.8]
+    verdict = safecal.gaussian(error, np.zeros((4000, 3)), std=1.0).evaluate().verdict
+    assert verdict.decision == "UNSAFE"
+    assert verdict.where[0].name == "axis 1"
+    assert "`safecal.maps.Axes`" in verdict.diagnosis.remedy
+    mended = safecal.maps.Axes().fit_predictions(safecal.gaussian(error[:2000], np.zeros((2000, 3)), std=1.0))
+    rest = safecal.gaussian(error[2000:], np.zeros((2000, 3)), std=1.0)
+    assert mended.apply_predictions(rest).evaluate().verdict.decision == "SAFE"
+
+
+@pytest.mark.parametrize(("factors", "name"), [((0.3, 1.8), "short"), ((1.8, 0.2), "long")])
+def test_a_fault_that_turns_with_the_covariance_is_seen(
+    factors: tuple[float, float], name: str, rng: np.random.Generator
+) -> None:
+    result = _turned(rng, 8000, factors).evaluate()
+    assert result.verdict.decision == "UNSAFE"
+    assert result.verdict.where[0].name == f"the {name} axes of its covariance"
+    assert result.forecast.vector.largest.factor.high**2 < 1.6, "no fixed direction shows as much"
+    assert _turned(rng, 8000, (1.0, 1.0)).evaluate().verdict.decision == "SAFE"
+
+
+def test_too_few_rows_withhold_safe(rng: np.random.Generator) -> None:
+    error = rng.normal(size=(300, 2)) @ np.linalg.cholesky([[1.0, 0.6], [0.6, 1.0]]).T
+    verdict = safecal.gaussian(error, np.zeros((300, 2)), std=1.0).evaluate().verdict
+    assert verdict.decision == "UNDETERMINED"
+    assert not verdict.where[0].shown
+    assert "may be" in verdict.reason
+    assert verdict.reason.endswith("More rows would tell.")
+
+
+def test_a_direction_is_not_named_where_all_are_alike(rng: np.random.Generator) -> None:
+    verdict = safecal.gaussian(1.5 * rng.normal(size=(2000, 3)), np.zeros((2000, 3)), std=1.0).evaluate().verdict
+    assert verdict.decision == "UNSAFE"
+    assert verdict.where == ()
+    assert verdict.diagnosis.cause == "too sharp"
+
+
+def test_a_limit_of_ones_own_counts(rng: np.random.Generator) -> None:
+    error = rng.normal(size=(4000, 2)) * [1.3, 0.6]
+    result = safecal.gaussian(error, np.zeros((4000, 2)), std=1.0).evaluate()
+    assert result.verdict.decision == "UNSAFE"
+    assert result.judge(local_threshold=0.5).decision == "SAFE"
+    assert result.judge(rule="average").decision == "SAFE"
+
+
+def test_what_was_looked_at_is_said(rng: np.random.Generator) -> None:
+    one, two, many = (
+        safecal.gaussian(rng.normal(size=(2000, d)), np.zeros((2000, d)), std=1.0).evaluate().verdict
+        for d in (1, 2, 17)
+    )
+    assert one.decision == two.decision == many.decision == "SAFE"
+    assert "irection" not in one.reason
+    assert "No direction of its states" in two.reason
+    assert many.reason.endswith("Directions of its states were not looked at.")
+
+
+def test_rows_of_a_run_count_as_one(rng: np.random.Generator) -> None:
+    """Thirty errors, each of them a hundred times: whatever they show, they are no more than thirty."""
+    error = np.repeat(rng.normal(size=(30, 2)) * [1.5, 0.6], 100, axis=0)
+    rows = safecal.gaussian(error, np.zeros_like(error), std=1.0)
+    alone = worst_direction(rows.tally(), 0.95)
+    runs = worst_direction(rows.tally(cluster=np.repeat(np.arange(30), 100)), 0.95)
+    once = worst_direction(safecal.gaussian(error[::100], np.zeros((30, 2)), std=1.0).tally(), 0.95)
+    assert alone.ecd.low > runs.ecd.low
+    assert runs.ecd.value == pytest.approx(once.ecd.value, rel=1e-12)
+    assert runs.ecd.low == pytest.approx(once.ecd.low, rel=1e-9)
+
+
+def test_an_early_document_has_no_directions(rng: np.random.Generator) -> None:
+    result = safecal.gaussian(rng.normal(size=(2000, 2)), np.zeros((2000, 2)), std=1.0).evaluate()
+    document = json.loads(json.dumps(result.tally.to_dict()))
+    del document["forecast"]["directions"]
+    early = safecal.Tally.from_dict(document)
+    assert worst_direction(early, 0.95) is None
+    assert "Directions of its states were not looked at." in Evaluation.of(early).verdict.reason
+    assert (early + result.tally).forecast.directions is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fourth", [[1.0, 0.0], [0.0, 1.0]]),
+        ("fourth", [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]),
+        ("fourth", [[1.0, 2.0], [3.0]]),
+        ("along", [[-1.0, 1.0], [1.0, 1.0]]),
+        ("along", [[9e9, 1.0], [1.0, 1.0]]),
+    ],
+)
+def test_directions_that_no_errors_have_are_refused(name: str, value: object, rng: np.random.Generator) -> None:
+    document = safecal.gaussian(rng.normal(size=(50, 2)), np.zeros((50, 2)), std=1.0).tally().to_dict()
+    document["forecast"]["directions"][name] = value
+    with pytest.raises(DocumentError, match=r"directions|fourth"):
+        safecal.Tally.from_dict(document)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_units_of_any_size_do_not_overflow(scale: float, rng: np.random.Generator) -> None:
+    error = rng.normal(size=(500, 2))
+    plain, scaled = (
+        safecal.gaussian(error * s, np.zeros((500, 2)), std=s).tally().forecast.directions
+        for s in (np.ones(2), np.array([scale, 1.0]))
+    )
+    np.testing.assert_allclose(scaled.fourth, plain.fourth, rtol=1e-9)
+    assert np.isfinite(scaled.along).all()
+    assert scaled.along[:, 0].sum() == pytest.approx((error**2).sum(), rel=1e-9), "each looks at one of the two"
+
+
+@pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize("d", [2, 3, 6, 12])
+@pytest.mark.parametrize("n", [15, 50, 1000])
+def test_the_largest_of_many_directions_is_bounded_as_often_as_it_says(d: int, n: int) -> None:
+    """Wishart matrices by Bartlett's factors; the tail of a hundredth is met to a fifth of itself, and two errors."""
+    rng, repetitions, alpha = np.random.default_rng([d, n]), 40_000, 0.01
+    factor = np.tril(rng.normal(size=(repetitions, d, d)), -1)
+    for k in range(d):
+        factor[:, k, k] = np.sqrt(rng.chisquare(n - k, repetitions))
+    largest = np.linalg.norm(factor, ord=2, axis=(1, 2)) ** 2 / n
+    beyond = float((largest > least_of_largest(n, d, alpha)).mean())
+    assert 0.4 * alpha < beyond < 1.2 * alpha + 2.0 * np.sqrt(alpha / repetitions)
+
+
+@pytest.mark.proof
+@pytest.mark.no_cover
+@pytest.mark.parametrize("freedom", [5.0, np.inf])
+def test_a_direction_within_its_limit_is_rarely_called_unsafe(freedom: float) -> None:
+    """Bounds miss in at most half a percent; Student errors of 5 degrees may have 2 % in all, with 30 rows."""
+    rng, wrong = np.random.default_rng(17), 0
+    for _ in range(400):
+        error = rng.normal(size=(30, 4)) * np.sqrt([1.399, 1.399, 1.0, 1.0])
+        if np.isfinite(freedom):
+            error *= np.sqrt((freedom - 2.0) / rng.chisquare(freedom, (30, 1)))
+        found = worst_direction(safecal.gaussian(error, np.zeros((30, 4)), std=1.0).tally(), 0.95)
+        wrong += found.ecd.low > 0.2
+    assert wrong <= (4 if np.isinf(freedom) else 8)
