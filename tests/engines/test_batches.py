@@ -14,7 +14,7 @@ from safecal import Evaluation
 from safecal._sums import tally as tally_module
 from safecal.engines import batches as engine
 from safecal.engines.batches import Batch, evaluate_batches, in_pairs
-from safecal.errors import LabelError, MergeError, OptionError, ShapeError
+from safecal.errors import FormError, LabelError, MergeError, OptionError, ShapeError
 
 RNG = np.random.default_rng(2)
 N = 6000
@@ -179,3 +179,11 @@ def test_classes_numbered_from_one_are_refused_at_the_end_of_a_stream(max_rows: 
     late = counted.copy()
     late[-1] = 0
     assert evaluate_batches(lambda: cut_up(late), max_rows=max_rows).n == len(counted)
+
+
+def test_what_is_no_batch_is_refused_with_what_to_type() -> None:
+    rows = safecal.bernoulli([0, 1], [0.2, 0.6])
+    with pytest.raises(FormError, match=r"must be a function that returns batches; got list\.\n\nHint: .*lambda"):
+        evaluate_batches([Batch(rows)])  # type: ignore[arg-type]
+    with pytest.raises(FormError, match=r"must return `Batch` objects; got Bernoulli\.\n\nHint: wrap each"):
+        evaluate_batches(lambda: [rows])  # type: ignore[list-item, return-value]

@@ -23,7 +23,7 @@ from .._sums.bins import Bins
 from .._sums.splits import Plan, binned_values, bins_for
 from .._sums.tally import MAX_KEYS, Tally
 from .._types import AnyArray, BinOn, Strategy
-from ..errors import OptionError, ShapeError
+from ..errors import FormError, OptionError, ShapeError
 from ..families.categorical import NAMED, Categorical
 from ..families.predictions import Predictions
 from ..inputs.reader import Batch, join_batches
@@ -98,7 +98,12 @@ def evaluate_batches(
     'SAFE'
     """
     checked = Limits(**limits)
-    stream = iter(batches())
+    if not callable(batches):
+        hint = "`evaluate_batches(lambda: batches)`, or the function that makes them, without a call."
+        raise fail(
+            FormError, "batches", "must be a function that returns batches", got=type(batches).__name__, hint=hint
+        )
+    stream = map(_checked, batches())
     held = _hold(stream, max_rows)
     rest = next(stream, None)
     if rest is None:
@@ -229,6 +234,14 @@ def _tallies(stream: Iterable[Batch], plan: Plan) -> Generator[Tally, None, None
 @steady
 def _tally(batch: Batch, plan: Plan) -> Tally:
     return Tally.of_checked(batch.predictions, plan, batch.sample_weight, batch.by, batch.cluster)
+
+
+def _checked(batch: object) -> Batch:
+    """Refuse what is no batch."""
+    if isinstance(batch, Batch):
+        return batch
+    hint = "wrap each: `Batch(safecal.bernoulli(y_true, y_prob))`."
+    raise fail(FormError, "batches", "must return `Batch` objects", got=type(batch).__name__, hint=hint)
 
 
 def _hold(stream: Iterator[Batch], max_rows: int) -> list[Batch]:
