@@ -8,7 +8,6 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray
-from .directions import DirectionSums
 
 __all__ = [
     "CELLS",
@@ -27,7 +26,6 @@ _SUMS = ("weight", "weight2", "crps", "spread", "error", "error2")
 MOST_AXES = 16  # of a vector that is looked at direction by direction
 _LARGEST = 1e100  # a squared error beyond which a row is left out: what is summed of it would be infinite
 _MATRICES = ("white", "errors", "stated", "stated2", "factor")
-_ARRAYS = ("ranks", "sums", "matrices")
 
 
 @final
@@ -156,15 +154,12 @@ class VectorColumns:
         The same, solved by ``factor``: independent, and of spread 1, for a right forecast.
     factor : ndarray of shape (n, d, d) or (1, d, d)
         The Cholesky factor of the correlations that were stated.
-    along : ndarray of shape (2, n)
-        Squared errors over what was stated, where the stated covariance is long, and where it is short.
     """
 
     transform: FloatArray
     error: FloatArray
     white: FloatArray
     factor: FloatArray
-    along: FloatArray
 
     def summed(self, weight: FloatArray | None) -> "VectorSums":
         """Sum rows."""
@@ -184,14 +179,11 @@ class VectorSums:
         Weight, its squares, and squared NEES.
     matrices : ndarray of shape (5, d, d)
         Products of whitened errors, and of errors by axis; stated correlations, their squares, and their factor.
-    directions : DirectionSums or None
-        What directions are judged by; None where an early document was read.
     """
 
     ranks: FloatArray
     sums: FloatArray
     matrices: FloatArray
-    directions: DirectionSums | None = None
 
     @classmethod
     def of(cls, columns: VectorColumns, weight: FloatArray | None) -> Self:
@@ -199,7 +191,7 @@ class VectorSums:
         c = columns
         with np.errstate(over="ignore", invalid="ignore"):
             nees = np.vecdot(c.white, c.white)
-            good = (nees < _LARGEST) & (c.error * c.error < _LARGEST).all(axis=1) & (c.along < _LARGEST).all(axis=0)
+            good = (nees < _LARGEST) & (c.error * c.error < _LARGEST).all(axis=1)
         w = np.ones(int(good.sum())) if weight is None else weight[good]
         white, error = c.white[good], c.error[good]
         factor = c.factor if len(c.factor) == 1 else c.factor[good]
@@ -209,20 +201,16 @@ class VectorSums:
         ranks = np.bincount(cell, weights=w, minlength=CELLS).astype(np.float64)
         products = [(x * w[:, None]).T @ x for x in (white, error)]
         means = [np.tensordot(by_row, x, axes=1) for x in (stated, stated * stated, factor)]
-        directions = DirectionSums.of(white, c.along[:, good], w)
-        return cls(ranks, np.array([w.sum(), w @ w, w @ (nees[good] ** 2)]), np.stack(products + means), directions)
+        return cls(ranks, np.array([w.sum(), w @ w, w @ (nees[good] ** 2)]), np.stack(products + means))
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, VectorSums):
             return NotImplemented
-        a, b = self.directions, other.directions
-        directions = None if a is None or b is None else a + b
-        return type(self)(self.ranks + other.ranks, self.sums + other.sums, self.matrices + other.matrices, directions)
+        return type(self)(self.ranks + other.ranks, self.sums + other.sums, self.matrices + other.matrices)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, VectorSums) or self.directions != other.directions:
-            return False
-        return all(np.array_equal(getattr(self, x), getattr(other, x)) for x in _ARRAYS)
+        names = ("ranks", "sums", "matrices")
+        return isinstance(other, VectorSums) and all(np.array_equal(getattr(self, x), getattr(other, x)) for x in names)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -240,10 +228,7 @@ class VectorSums:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        content = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        if self.directions is not None:
-            content["directions"] = self.directions.to_dict()
-        return documents.document("vector_sums", content)
+        return documents.document("vector_sums", {name: getattr(self, name).tolist() for name in self.__slots__})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -254,15 +239,14 @@ class VectorSums:
             "sums": documents.list_of(documents.between(0.0), 3, 3),
             "matrices": documents.list_of(documents.list_of(line, 2, MOST_AXES), len(_MATRICES), len(_MATRICES)),
         }
-        found = documents.read("vector_sums", document, fields, {"directions": DirectionSums.from_dict})
+        found = documents.read("vector_sums", document, fields)
         many = len(found["matrices"][0])
         if any(len(row) != many for matrix in found["matrices"] for row in matrix) or any(
             len(matrix) != many for matrix in found["matrices"]
         ):
             documents.refuse("must have square `matrices` of one size")
-        ranks, numbers, matrices = (np.array(found[name], dtype=np.float64) for name in _ARRAYS)
-        sums = cls(ranks, numbers, matrices, found.get("directions"))
-        weight, square, fourth = sums.sums
+        sums = cls(*(np.array(found[name], dtype=np.float64) for name in ("ranks", "sums", "matrices")))
+        weight, square, _ = sums.sums
         outer = sums.matrices[:2]
         even = np.abs(outer - np.swapaxes(outer, 1, 2)).max() <= 1e-6 * max(float(np.abs(outer).max()), 1e-300)
         possible = even and np.linalg.eigvalsh(outer).min() >= -1e-6 * float(np.abs(outer).max())
@@ -270,8 +254,6 @@ class VectorSums:
             documents.refuse("must have the weight of its rows in its `ranks`")
         if not possible:
             documents.refuse("must have products in its `matrices` that some errors have")
-        if sums.directions is not None and not sums.directions.fits(many, weight, fourth):
-            documents.refuse("must have `directions` of the same errors")
         return sums
 
 

@@ -17,6 +17,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
+from .directions import DirectionSums
 from .forecasts import ForecastSums, VectorSums
 from .histogram import counted
 from .nodes import Nodes, Spectrum, node_sums
@@ -143,6 +144,7 @@ class _Block(NamedTuple):
     axes: Axes | None = None
     class_sums: ClassSums | None = None
     forecast: ForecastSums | VectorSums | None = None
+    directions: DirectionSums | None = None
 
 
 @dataclass(slots=True)
@@ -161,13 +163,14 @@ class Swept:
     axes: Axes | None = None
     class_sums: ClassSums | None = None
     forecast: ForecastSums | VectorSums | None = None
+    directions: DirectionSums | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
         self.decimals = max(self.decimals, new.decimals)
-        for name in ("spectrum", "cells", "ordered", "top", "axes", "class_sums", "forecast"):
+        for name in ("spectrum", "cells", "ordered", "top", "axes", "class_sums", "forecast", "directions"):
             a, b = getattr(self, name), getattr(new, name)
             setattr(self, name, b if first else None if a is None or b is None else a + b)
         if self.clustering is not None and new.clusters is not None:
@@ -258,4 +261,8 @@ def _scored_block(
     classes = predictions.class_sums(rows, scored, w)
     columns = predictions.forecast_columns(rows)
     forecast = None if columns is None else columns.summed(w)
-    return _Block(parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes, forecast)
+    turned = predictions.direction_columns(rows)
+    return _Block(
+        parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes, forecast,
+        None if turned is None else DirectionSums.of(turned, w),
+    )  # fmt: skip

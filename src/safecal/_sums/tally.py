@@ -17,6 +17,7 @@ from .causes import Axes, ClassSums
 from .cells import Cells, Points, WeightedCells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
+from .directions import DirectionSums
 from .forecasts import ForecastSums, VectorSums
 from .histogram import Histogram, of_points, share_of_worst
 from .looks import Look
@@ -99,6 +100,8 @@ class Tally:
         The sums of other looks at the same rows.
     forecast : ForecastSums, VectorSums or None
         What forecasters look at, of forecasts of a number, or of a vector of up to 16 components.
+    directions : DirectionSums or None
+        What directions of states of 2 to 16 components are judged by; None where an early document was read.
 
     Examples
     --------
@@ -135,6 +138,7 @@ class Tally:
     look: Look | None = None
     others: tuple[Tally, ...] = ()
     forecast: ForecastSums | VectorSums | None = None
+    directions: DirectionSums | None = None
 
     @classmethod
     def of(
@@ -228,6 +232,7 @@ class Tally:
             predictions.look,
             tuple(cls.of_checked(other, None, weight, by, cluster) for other in predictions.others),
             found.forecast,
+            found.directions,
         )
 
     @property
@@ -322,6 +327,7 @@ class Tally:
             _both(self.look, other.look, "look"),
             _others(self.others, other.others),
             None if self.forecast is None or other.forecast is None else self.forecast + other.forecast,
+            None if self.directions is None or other.directions is None else self.directions + other.directions,
         )
 
     def __radd__(self, other: object) -> Self:
@@ -340,8 +346,8 @@ class Tally:
         content["class_names"] = list(self.class_names)
         content |= {} if self.room is None else {"room": self.room}
         content |= {"notes": list(self.notes)} if self.notes else {}
-        if self.forecast is not None:
-            content["forecast"] = self.forecast.to_dict()
+        for name in ("forecast", "directions"):
+            content |= {} if getattr(self, name) is None else {name: getattr(self, name).to_dict()}
         if self.look is not None:
             content |= {"look": self.look.to_dict(), "others": [other.to_dict() for other in self.others]}
         return documents.document("tally", content)

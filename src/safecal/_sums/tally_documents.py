@@ -10,6 +10,7 @@ from .. import documents
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .clusters import Clusters
+from .directions import DirectionSums
 from .forecasts import VectorSums, read_sums
 from .histogram import Histogram
 from .looks import Look, unfitting_looks
@@ -67,6 +68,10 @@ def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "forecast", f"must not have more than the weight {s.weight:.6g} of all rows"
     if isinstance(tally.forecast, VectorSums) and tally.forecast.matrices.shape[1] != tally.dimension:
         yield "forecast", f"must have matrices of the dimension {tally.dimension}"
+    if tally.directions is not None and tally.directions.axes != tally.dimension:
+        yield "directions", f"must have matrices of the dimension {tally.dimension}"
+    if tally.directions is not None and not tally.directions.sums[0] <= s.weight * 1.000001:
+        yield "directions", f"must not have more than the weight {s.weight:.6g} of all rows"
     wrong = unfitting_looks(tally.look, tally.others, {name: getattr(tally, name) for name in _SHARED})
     if wrong is not None:
         yield "others", wrong
@@ -128,6 +133,7 @@ LATER: dict[str, Callable[[Any], Any]] = {  # early documents do not have them
     "class_sums": documents.optional(ClassSums.from_dict),
     "look": Look.from_dict,
     "forecast": read_sums,
+    "directions": DirectionSums.from_dict,
     "room": documents.between(0.0),
     "notes": documents.list_of(documents.words),
 }

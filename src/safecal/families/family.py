@@ -18,6 +18,7 @@ from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
 from .._sums.causes import ClassSums
 from .._sums.clusters import Near
+from .._sums.directions import DirectionColumns
 from .._sums.forecasts import ForecastColumns, VectorColumns
 from .._sums.nodes import AT_NEAR, Cumulants, Nodes, Partition, Spectral
 from .._sums.scored import Scored, possible_weight
@@ -140,6 +141,10 @@ class Family(ABC):
     @property
     def what_happened(self) -> AnyArray | None:
         """The outcomes, row by row, which two models on the same rows have in common; None where they are not kept."""
+        return None
+
+    def direction_columns(self, rows: Rows) -> DirectionColumns | None:
+        """Return what directions of states are judged by; None for others."""
         return None
 
     def axis_errors(self, rows: Rows) -> FloatArray | None:

@@ -25,6 +25,7 @@ from .._kernels.forecasts import crps_of_normal
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
+from .._sums.directions import DirectionColumns
 from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns, VectorColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
@@ -194,7 +195,24 @@ class Gaussian(Predictions):
             )  # fmt: skip
 
     def _of_vectors(self, rows: Rows) -> VectorColumns:
-        error, factor = self.axis_errors(rows), np.eye(self.dimension)[None]
+        error = self.axis_errors(rows)
+        white, factor = self._whitened(error, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            held = special.gammainc(0.5 * self.dimension, 0.5 * np.vecdot(white, white))
+        return VectorColumns(held, error, white, factor)
+
+    def direction_columns(self, rows: Rows) -> DirectionColumns | None:
+        if not 1 < self.dimension <= MOST_AXES:
+            return None
+        error = self.axis_errors(rows)
+        white, factor = self._whitened(error, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            along = kernel.along_covariance(error, self._deviations(rows), white, factor)
+        return DirectionColumns(white, factor, along)
+
+    def _whitened(self, error: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """Return errors over the deviations of their axes, solved by the factor of their correlations, and that."""
+        factor = np.eye(self.dimension)[None]
         if self.form not in ("std", "var"):
             matrices = self.spread if self.shared is not None else block(self.spread, rows)
             if self.form != "chol":
@@ -203,10 +221,7 @@ class Gaussian(Predictions):
             lower = np.tril(np.asarray(matrices, dtype=np.float64)) / self._deviations(rows)[..., None]
             factor = lower if lower.ndim == 3 else lower[None]
         with np.errstate(over="ignore", invalid="ignore"):
-            white = kernel.solved(error, factor).T
-            along = kernel.along_covariance(error, self._deviations(rows), white, factor)
-            held = special.gammainc(0.5 * self.dimension, 0.5 * np.vecdot(white, white))
-            return VectorColumns(held, error, white, factor, along)
+            return kernel.solved(error, factor).T, factor
 
     def axis_errors(self, rows: Rows) -> FloatArray:
         with np.errstate(over="ignore"):

@@ -14,14 +14,13 @@ from typing import NamedTuple, Self, final
 import numpy as np
 from scipy import special
 
-from .._sums.directions import LENGTHS
-from .._sums.forecasts import VectorSums
+from .._sums.directions import LENGTHS, DirectionSums
 from .._sums.tally import Tally
 from .._types import FloatArray
 from .ranges import SHOWN, SUSPECTED, dependence
 from .results import Interval
 
-__all__ = ["Direction", "Errors", "WorstDirection", "has_directions", "least_of_largest", "worst_direction"]
+__all__ = ["Direction", "WorstDirection", "has_directions", "least_of_largest", "worst_direction"]
 
 _WRITTEN, _MOST = 0.2, 3  # the least correlation with an axis that is written, and of how many
 _ALONE = 0.9  # a correlation with one axis that is as good as 1
@@ -74,37 +73,28 @@ class WorstDirection:
     everywhere: float
 
 
-class Errors(NamedTuple):
+class _Errors(NamedTuple):
     """Whitened errors in their principal directions, the smallest first: mean squares, and how much these vary."""
 
     values: FloatArray
     vectors: FloatArray
     varies: FloatArray  # variance of the squares, over that of normal errors; at least 1
-    excess_spread: float  # the same of NEES
 
     @classmethod
-    def of(cls, sums: VectorSums) -> Self:
+    def of(cls, sums: DirectionSums) -> Self:
         """Read them off the sums."""
         values, vectors = np.linalg.eigh(sums.mean("white"))
-        values = np.maximum(values, 0.0)
-        total, weight = float(values.sum()), float(sums.sums[0])
-        normal = 2.0 * float(values @ values)
-        nees = float(sums.sums[2] / weight) - total**2
-        whole = max(nees / normal, 1.0) if normal > 0.0 else 1.0
-        if sums.directions is None:  # an early document: what is known of all directions together
-            return cls(values, vectors, np.full(len(values), whole), whole)
+        values, fourth = np.maximum(values, 0.0), sums.mean("fourth")
         # The mean of NEES times a square is at least that of its fourth power and of what other directions, on average,
         # multiply it with: more only where large errors come together, and then directions vary with NEES.
-        fourth = np.vecdot(vectors.T, (vectors.T @ sums.directions.fourth) / weight)
         with np.errstate(all="ignore"):
-            varies = (fourth - values * total) / (2.0 * values**2)
-        return cls(values, vectors, np.fmax(varies, 1.0), whole)
+            varies = (np.vecdot(vectors.T, vectors.T @ fourth) - values * values.sum()) / (2.0 * values**2)
+        return cls(values, vectors, np.fmax(varies, 1.0))
 
 
 def has_directions(tally: Tally) -> bool:
     """Tell whether directions of its states are known, and judged."""
-    sums = tally.forecast
-    return isinstance(sums, VectorSums) and sums.directions is not None and bool(sums.sums[0] > 0.0)
+    return tally.directions is not None and tally.directions.rows > 0.0
 
 
 def least_of_largest(n: float, d: int, alpha: float) -> float:
@@ -125,13 +115,10 @@ def worst_direction(tally: Tally, level: float) -> WorstDirection | None:
     Where rows come in clusters, the firm bounds take all rows of a cluster as one; those that are less firm take them
     to depend on each other as NEES does.
     """
-    sums = tally.forecast
-    if not has_directions(tally):
+    sums = tally.directions
+    if sums is None or not has_directions(tally):
         return None
-    assert isinstance(sums, VectorSums)
-    weight, square = (float(x) for x in sums.sums[:2])
-    rows = weight * weight / square
-    firm = weak = rows
+    firm = weak = rows = sums.rows
     if tally.clusters is not None:
         parts = tally.clusters.column("weight")
         firm = min(rows, float(parts.sum() ** 2 / (parts @ parts)))
@@ -141,7 +128,7 @@ def worst_direction(tally: Tally, level: float) -> WorstDirection | None:
     found = [_fixed(sums, firm, weak, error, weaker), *_turning(sums, firm, weak, error, weaker)]
     name, factor, low, high, at_least = max(found, key=lambda one: (one.low, one.at_least, one.factor))
     ecd = Interval(_nats(factor), _nats(low), _nats(high), 1.0 - 2.0 * error, "from products of errors")
-    mean = float(np.trace(sums.mean("white"))) / sums.matrices.shape[1]
+    mean = float(np.trace(sums.mean("white"))) / sums.axes
     return WorstDirection(name, ecd, _nats(at_least), _nats(mean))
 
 
@@ -155,9 +142,9 @@ class _Bounded(NamedTuple):
     at_least: float
 
 
-def _fixed(sums: VectorSums, firm: float, weak: float, error: float, weaker: float) -> _Bounded:
+def _fixed(sums: DirectionSums, firm: float, weak: float, error: float, weaker: float) -> _Bounded:
     """Bound the worst of all fixed directions."""
-    found = Errors.of(sums)
+    found = _Errors.of(sums)
     worst, d = float(found.values[-1]), len(found.values)
     varies = float(found.varies[-1])
 
@@ -171,12 +158,11 @@ def _fixed(sums: VectorSums, firm: float, weak: float, error: float, weaker: flo
     return _Bounded(_named(tuple(along.tolist())), worst, bound(firm, error), high, bound(weak, weaker))
 
 
-def _turning(sums: VectorSums, firm: float, weak: float, error: float, weaker: float) -> list[_Bounded]:
+def _turning(sums: DirectionSums, firm: float, weak: float, error: float, weaker: float) -> list[_Bounded]:
     """Bound the directions in which a covariance is long, and short: a gamma law of the variance that is seen."""
-    assert sums.directions is not None
-    d, places = sums.matrices.shape[1], []
-    for name, (mean, second) in zip(LENGTHS, (sums.directions.along / sums.sums[0]).tolist(), strict=True):
-        spread = max(second - mean * mean, 2.0 * mean * mean / d)
+    places = []
+    for name, (mean, second) in zip(LENGTHS, (sums.along / sums.sums[0]).tolist(), strict=True):
+        spread = max(second - mean * mean, 2.0 * mean * mean / sums.axes)
 
         def bound(n: float, alpha: float, mean: float = mean, spread: float = spread) -> float:
             freedom = 2.0 * mean * mean * n / spread if spread > 0.0 else 0.0

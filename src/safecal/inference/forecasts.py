@@ -13,7 +13,7 @@ from .. import documents
 from .._sums.forecasts import LEVELS, VectorSums
 from .._sums.tally import Tally
 from .._types import FloatArray
-from .directions import Direction, Errors, least_of_largest
+from .directions import Direction, least_of_largest
 from .results import Interval
 
 __all__ = ["Correlation", "Coverage", "Direction", "Forecast", "Vector"]
@@ -96,9 +96,11 @@ class Vector:
         clustered = tally.clusters is not None
         white, errors, stated = (sums.mean(name) for name in ("white", "errors", "stated"))
         d = len(white)
-        products = Errors.of(sums)
-        values, vectors = products.values, products.vectors
-        worth = n / products.excess_spread  # rows of normal errors that say as much
+        values, vectors = np.linalg.eigh(white)
+        values = np.maximum(values, 0.0)
+        normal = 2.0 * float(values @ values)
+        varies = float(sums.sums[2] / sums.sums[0]) - float(np.trace(white)) ** 2
+        worth = n / max(varies / normal, 1.0) if normal > 0.0 else n  # rows of normal errors that say as much
         error = (1.0 - level) / 2.0
         assert tally.axes is not None
         moments = [
@@ -112,7 +114,7 @@ class Vector:
             found, sign = math.sqrt(values[k]), 1.0 if along[np.abs(along[:, k]).argmax(), k] >= 0.0 else -1.0
             low, high = found / (1.0 + reach), found / (1.0 - reach) if reach < 1.0 else math.inf
             if k == d - 1:
-                low = found / math.sqrt(least_of_largest(n / float(products.varies[k]), d, error))
+                low = found / math.sqrt(least_of_largest(worth, d, error))
             ends = (
                 (0.0, math.inf, level, "none: rows depend on each other")
                 if clustered
