@@ -213,3 +213,23 @@ def test_a_direction_within_its_limit_is_rarely_called_unsafe(freedom: float) ->
         found = worst_direction(safecal.gaussian(error, np.zeros((30, 4)), std=1.0).tally(), 0.95)
         wrong += found.ecd.low > 0.2
     assert wrong <= (4 if np.isinf(freedom) else 8)
+
+
+def test_mixtures_have_directions_by_their_moments(rng: np.random.Generator) -> None:
+    n, apart = 3000, np.array([[1.5, 1.5], [-1.5, -1.5]])
+    side = rng.integers(0, 2, n)
+
+    def found(x: np.ndarray) -> safecal.Predictions:
+        return safecal.gaussian_mixture(x, [0.5, 0.5], apart, std=1.0, rng=0)
+
+    right = found(apart[side] + rng.normal(size=(n, 2)))
+    np.testing.assert_allclose(right.matched.mean, 0.0, atol=1e-12)
+    np.testing.assert_allclose(right.matched.spread[0], np.eye(2) + 2.25)
+    verdict = right.evaluate().verdict
+    assert verdict.decision == "SAFE"
+    assert "No direction of its states" in verdict.reason
+    along_and_across = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
+    error = rng.normal(size=(n, 2)) * [0.5, 1.4] @ along_and_across
+    wrong = found(apart[side] + error).evaluate().verdict
+    assert wrong.decision == "UNSAFE"
+    assert wrong.where[0].type == "direction"

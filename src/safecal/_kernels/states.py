@@ -21,6 +21,7 @@ __all__ = [
     "marginal_factor",
     "marginal_precision",
     "membership",
+    "moments",
     "nees_from_covariance",
     "nees_from_factor",
     "nees_from_precision_factor",
@@ -170,6 +171,19 @@ def log_joint(mixture: Components, points: FloatArray) -> FloatArray:
             square += gap * gap
         out[k] = constant[k] - 0.5 * square
     return out
+
+
+def moments(mixture: Components) -> tuple[FloatArray, FloatArray]:
+    """Return mean and covariance of each mixture, (rows, d) and (rows, d, d)."""
+    weight = np.exp(mixture.log_weight)
+    weight = weight / weight.sum(axis=0)
+    counts = weight > 0.0
+    means = np.where(counts[:, None], mixture.mean, 0.0)
+    factor = np.where(counts[:, None, None], mixture.factor, 0.0)
+    centre = np.einsum("kn,kin->in", weight, means)
+    gap = means - centre
+    within = np.einsum("kn,kijn,kljn->nil", weight, factor, factor)
+    return centre.T, within + np.einsum("kn,kin,kln->nil", weight, gap, gap)
 
 
 def membership(joint: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -22,12 +22,14 @@ from .._checks.densities import (
 )
 from .._checks.message import fail
 from .._steady import steady
+from .._sums.directions import DirectionColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import FormError, UnavailableError
 from .distributions import Integral, Law, adapt
 from .family import BLOCK, Cumulants, FamilyWords, Partition
+from .gaussian import Gaussian
 from .integrals import Moments, Quadrature
 from .predictions import Predictions
 
@@ -134,6 +136,7 @@ class Density(Predictions):
     integral: Integral | None
     components: int  # numbers in an outcome
     look: Look | None = None
+    matched: Gaussian | None = None  # states of the same means and covariances, where these are known
 
     @property
     def n(self) -> int:
@@ -165,6 +168,9 @@ class Density(Predictions):
             part(self.entropy),
             numerical_variance=part(self.numerical_variance),
         )
+
+    def direction_columns(self, rows: Rows) -> DirectionColumns | None:
+        return None if self.matched is None else self.matched.direction_columns(rows)
 
     def _partition(self, rows: slice) -> Partition:
         if self.integral is None:

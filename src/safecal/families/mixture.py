@@ -18,8 +18,10 @@ from .._checks.mixtures import (
 from .._checks.states import component_choice
 from .._kernels import states as kernel
 from .._steady import steady
+from .._sums.forecasts import MOST_AXES
 from .._types import ArrayLike, FloatArray, Spread
 from .density import Density
+from .gaussian import states
 
 __all__ = ["gaussian_mixture"]
 
@@ -119,6 +121,9 @@ def _scored(
 ) -> Density:
     n, d = x.shape
     columns = np.empty((6, n))
+    # Products of errors of a right mixture are its covariance on average, whatever its shape. Angles have no mean.
+    known = 1 < d <= MOST_AXES and not angles
+    centre, spread = np.empty((n, d)), np.empty((n if known else 0, d, d))
     size = max(1, _ELEMENTS // (draws * (d + w.shape[1])))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
@@ -132,8 +137,13 @@ def _scored(
             log_weight = np.log(some(w))
         mixture = kernel.Components(log_weight, some(m), some(factor), angles)
         columns[:, rows] = _columns(mixture, np.ascontiguousarray(x[rows].T), draws, rng)
+        if known:
+            centre[rows], spread[rows] = kernel.moments(mixture)
     surprisal, entropy, excess, varentropy, third, variance = columns
-    return Density(excess, varentropy, third, surprisal, entropy, variance, "mixture, draws", draws, None, d)
+    matched = states(x, centre, spread) if known else None
+    return Density(
+        excess, varentropy, third, surprisal, entropy, variance, "mixture, draws", draws, None, d, matched=matched
+    )
 
 
 def _columns(mixture: kernel.Components, x: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:

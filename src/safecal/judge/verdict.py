@@ -343,10 +343,10 @@ def judge(
             "group": tally.groups is not None,
             "slice of its features": over is not None and not over.found and len(over.features) > 0,
         }
-        places_seen = [name for name, seen in looked_at.items() if seen]
-        if decision == SAFE and limits.everywhere and places_seen:
-            reason += f" No {' and no '.join(places_seen)} shows it."
-        if decision == SAFE and limits.everywhere and tally.dimension > 1 and not has_directions(tally):
+        if decision == SAFE and limits.everywhere and any(looked_at.values()):
+            reason += f" No {' and no '.join(name for name, seen in looked_at.items() if seen)} shows it."
+        unseen = tally.dimension > 1 and not has_directions(tally) and (tally.look is None or bool(tally.others))
+        if decision == SAFE and limits.everywhere and unseen:
             reason += " Directions of its states were not looked at."
         if decision == SAFE and limits.everywhere and over is not None and over.found:
             reason += below_limit(over, limits)
