@@ -203,3 +203,19 @@ def test_where_every_outcome_is_the_same_that_is_said(outcome: int, always: str,
     assert (found.cause, found.evidence) == ("shifted", f"the event {always} happened, where 70 % is predicted.")
     assert "all of them are the same" in found.remedy
     assert safecal.evaluate(np.ones(20), np.full(20, 0.99)).verdict.diagnosis is None
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_labels_that_were_passed_as_probabilities_are_called_labels(classes: int, rng: np.random.Generator) -> None:
+    y = rng.integers(0, classes, 300)
+    said = np.where(rng.random(300) < 0.9, y, (y + 1) % classes)
+    wrong, right = (
+        safecal.evaluate(y, found.astype(float) if classes == 2 else np.eye(classes)[found]).verdict
+        for found in (said, y)
+    )
+    assert wrong.decision == "UNSAFE"
+    assert "labels" in wrong.diagnosis.evidence
+    assert right.decision == "UNDETERMINED"
+    assert right.reason.startswith("all 300 predictions are exactly 0 or 1: they look like labels")
+    assert "`predict_proba`" in right.reason
+    assert "`predict_proba`" in wrong.diagnosis.remedy

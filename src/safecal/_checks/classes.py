@@ -255,7 +255,14 @@ def clip_for(classes: int, decimals: int = 0) -> str:
     return f"1e-{7 + max(math.ceil(math.log10(classes)) - 3, 0)}"
 
 
-def certain_reason(certain: int, n: int, classes: int, decimals: int = 0) -> str:
+#: What is said of predictions that are all exactly 0 or 1; the number of them stands before it.
+LABELS = (
+    "predictions are exactly 0 or 1: they look like labels, and a label says nothing of how sure the model is. Pass"
+    " probabilities: of scikit-learn, those of `predict_proba`."
+)
+
+
+def certain_reason(certain: int, n: int, classes: int, decimals: int = 0, *, labels: bool = False) -> str:
     """Say why predictions of which ``certain`` call an outcome impossible are not safe, and what to type.
 
     Parameters
@@ -266,12 +273,16 @@ def certain_reason(certain: int, n: int, classes: int, decimals: int = 0) -> str
         How many outcomes there are.
     decimals : int, default 0
         To how many decimals predictions were rounded; 0 where they were not.
+    labels : bool, default False
+        Whether every row gives one outcome a probability of exactly 1.
 
     Returns
     -------
     str
         Some sentences, the last of which ends with a line to paste.
     """
+    if labels and n > 1:
+        return f"all {n} {LABELS}"
     one = certain == 1
     if classes == 2:
         what = (

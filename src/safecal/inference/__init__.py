@@ -8,6 +8,9 @@
 ``bounds``, ``calibration``      intervals, the temperature and the test, of all rows
 ``sum_bounds``, ``key_temperatures``   intervals of many bins, ranges or groups at once
 ``ranges``, ``local``            how predictions are cut into ranges, and what is known of each
+``directions``                   along which direction of states errors are too large
 ``mistakes``, ``cox``, ``shifts``   other scales than nats
+``faults``                       which simple fault explains the outcomes of two classes best
+``forecasts``                    what forecasters look at: coverage, bias, spread
 ``equality``                     what two equal models do by chance
 """

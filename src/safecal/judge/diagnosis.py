@@ -1,32 +1,25 @@
-"""What is wrong with a model that is not safe: one cause of a fixed list, its evidence, and what corrects it.
-
-Simple faults of two outcomes are compared by their likelihood: nothing, a temperature, a shift, both, or a few wrong
-labels. Each is a change of the predictions with one or two numbers to fit. The one with the largest likelihood wins, at
-a price of `_PRICE` for each number; what is left is compared range by range, for faults that none of them explains.
-"""
+"""What is wrong with a model that is not safe: one cause of a fixed list, its evidence, and what corrects it."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import numpy as np
-from scipy import special
 
 from .. import documents
-from .._sums.cells import Points
+from .._checks.classes import LABELS
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
-from .._types import FloatArray, IndexArray
 from ..families.predictions import family_named
 from ..inference.bounds import law_of
-from ..inference.cox import LogisticRows
+from ..inference.faults import PRICE, Explained, explain
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts, gain_by_shifts, shift_gain
 from .forecasts import direction_fault, stated_fault
 from .places import Place
 
-__all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose"]
+__all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose", "only_labels"]
 
 NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
 OTHER_THAN_SCALE = (*NAMED, *(f"only {x}" for x in ("in places", "a group", "a slice", "a direction")))
@@ -36,31 +29,9 @@ _HALF = 0.3  # of what a simple fault explains: with more than this left, it is 
 _FEW = 0.1  # of the labels: more wrong ones are not a few
 _QUIET = 2.5  # standard errors: groups whose summed excess is within them show nothing
 _WORST = 0.5  # of all excess above 0, in the worst 1 % of the rows
-_PRICE = 6.0  # of one fitted number, in log-likelihood: by chance alone it gains as much in 1 of 1900 samples
-_LESS = 3.0  # that wrong labels must gain beyond a temperature: where predictions are vague the two are alike
-_ALIKE = 1e-3  # log-likelihood: less is no difference
-_SHARE = 1e-12  # of labels: less is no difference
-_HALVINGS, _STEPS = 8, 30  # of the scale of that share, and of Newton's method
 _NOT_BY_TEMPERATURE = (
     "A temperature does not correct a shift. `safecal.recalibrate(y_true, y_prob)` on other rows fits a shift"
 )
-_RANGES = 16  # of about equal information, in which the rest is compared
-
-
-class Explained(NamedTuple):
-    """How well each fault explains the outcomes.
-
-    ``gain`` is the log-likelihood of each above that of the predictions as they are; ``cause`` the best, at its price,
-    or ``"none"``; ``rest`` the p-value that nothing else is wrong.
-    """
-
-    cause: str
-    gain: dict[str, float]
-    shift: float
-    slope: float
-    noise: float
-    rest: float
-    p_rest: float
 
 
 @final
@@ -147,7 +118,15 @@ def _only_a_slice(where: Sequence[Place], tally: Tally) -> Diagnosis | None:
     )
 
 
+def only_labels(tally: Tally) -> bool:
+    """Tell whether every row gives one outcome a probability of exactly 1, as labels do."""
+    return tally.n > 1 and tally.n_certain == tally.n and tally.summary.mean_entropy == 0.0
+
+
 def _rounding(tally: Tally) -> Diagnosis:
+    if only_labels(tally):
+        what, _, remedy = LABELS.partition(". ")
+        return Diagnosis("rounding", f"all {tally.n} {what}.", remedy)
     rows, n = tally.n_certain, tally.n
     many = "1 decimal" if tally.decimals == 1 else f"{tally.decimals} decimals"
     decimals = f" to {many}" if tally.decimals else ""
@@ -201,11 +180,11 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         if found.p_rest < _RARE and found.rest > _HALF * max(gain, found.gain.get(found.cause, 0.0)):
             return _places(where)
         uneven, number = _uneven(tally)
-        if max(uneven, gain_by_shifts(tally)) > max(gain, 2.0 * _PRICE):
+        if max(uneven, gain_by_shifts(tally)) > max(gain, 2.0 * PRICE):
             evidence = f"it predicts some classes too often and others too rarely; {_most_shifted(tally, number)}."
             return Diagnosis("shifted", evidence, f"{_NOT_BY_TEMPERATURE} for each class, too.")
     shifted, axis = shift_gain(tally)
-    if shifted > max(gain, _PRICE * tally.dimension):
+    if shifted > max(gain, PRICE * tally.dimension):
         assert tally.axes is not None
         off = f"the truth lies {tally.axes.shift[axis]:+.2g} stated standard deviations from them on average."
         if tally.dimension == 1:
@@ -216,9 +195,9 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         return Diagnosis("shifted", f"its estimates are off to one side: {there}{off}", remedy)
     if (fault := direction_fault(tally, where)) is not None:
         return Diagnosis("only a direction", *fault)
-    if tally.top is None and worst_share >= _WORST and gain > _PRICE and temperature.value > 1.0 and tally.n >= 100:
+    if tally.top is None and worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
         return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
-    if gain > _PRICE:
+    if gain > PRICE:
         return _scaled(tally, temperature, None)
     return _places(where) if any(place.shown for place in where) else None
 
@@ -322,79 +301,3 @@ def _places(where: Sequence[Place]) -> Diagnosis:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.3g} %"
-
-
-@np.errstate(all="ignore")  # log-odds may be so far that squares of them overflow; such fits do not exist
-def explain(points: Points, least: float = 0.0) -> Explained:
-    """Compare the faults. ``least`` is the chance of a wrong label to be right all the same: one over the classes."""
-    rows = LogisticRows.of(points)
-    z = rows.z
-    given = rows.at(0.0, 1.0)
-    base = given.value
-    if rows.happened.all() or not rows.happened.any():  # the larger the shift the likelier, and nothing is left
-        shift, cause = (math.inf if rows.happened.all() else -math.inf), ("shift" if -base > _PRICE else "none")
-        return Explained(cause, {"shift": -base, "slope": 0.0, "both": -base, "noise": 0.0}, shift, 1.0, 0.0, 0.0, 1.0)
-    fits = {
-        "slope": rows.best((0.0, 1.0), (False, True), given),
-        "shift": rows.best((0.0, 1.0), (True, False), given),
-        "both": rows.best((0.0, 1.0), (True, True), given),
-    }
-    gain = {name: fit.value - base if fit.exists else 0.0 for name, fit in fits.items()}
-    noise, gain["noise"] = _noise(rows, base, least)
-    price = {"slope": _PRICE, "shift": _PRICE, "noise": _PRICE + _LESS, "both": 2.0 * _PRICE}
-    # Where all predictions are alike a shift and a slope are one, and rounding must not choose between them.
-    cause = max(gain, key=lambda name: gain[name] - price[name] + _ALIKE * (name == "shift"))
-    if gain[cause] <= _PRICE * (1.0 + (cause == "both")):
-        cause = "none"
-    said = special.expit(z)
-    if cause == "noise":
-        said = (1.0 - noise) * said + noise * (least if least else 0.5)
-    elif cause != "none":
-        said = special.expit(fits[cause].shift + fits[cause].slope * z)
-    fitted = {"none": 0, "both": 2}.get(cause, 1)
-    fit = fits["shift" if cause == "shift" else "both"]
-    rest = _rest(rows, np.where(points.positive, points.cell, -1 - points.cell), said, fitted)
-    return Explained(cause, gain, fit.shift, fit.slope, noise, *rest)
-
-
-def _noise(rows: LogisticRows, base: float, least: float) -> tuple[float, float]:
-    """Return the share of labels that look as if drawn at random, and how much it gains."""
-    m, other = rows.mass, least if least else 0.5
-    mass = special.expit(np.where(rows.happened, rows.z, -rows.z))
-    apart = np.where(rows.happened, other, 1.0 - other) - mass
-
-    def slopes(share: float) -> tuple[float, float]:
-        ratio = apart / (mass + share * apart)
-        return float(m @ ratio), -float(m @ (ratio * ratio))
-
-    low, high = 1e-9, 1.0
-    if not slopes(low)[0] > 0.0:
-        return 0.0, 0.0
-    for _ in range(_HALVINGS):  # the likelihood is concave: first its scale, and then Newton's steps
-        share = math.sqrt(low * high)
-        low, high = (share, high) if slopes(share)[0] > 0.0 else (low, share)
-    share = low
-    for _ in range(_STEPS):
-        first, second = slopes(share)
-        before, share = share, min(max(share - first / second, low), high)
-        if abs(share - before) < _SHARE:
-            break
-    return share, max(float(m @ np.log(mass + share * apart)) - base, 0.0)
-
-
-def _rest(rows: LogisticRows, cell: IndexArray, said: FloatArray, fitted: int) -> tuple[float, float]:
-    """Return about what is still to be gained in ranges, each a union of whole cells, and the p-value of their gaps."""
-    m = rows.mass
-    cell = cell - cell.min()
-    spread = np.bincount(cell, weights=rows.w * m * said * (1.0 - said))
-    gap = np.bincount(cell, weights=m * (rows.happened - said))
-    before = np.cumsum(spread)
-    if not before[-1] > 0.0:
-        return 0.0, 1.0
-    place = np.minimum((_RANGES * (before - 0.5 * spread) / before[-1]).astype(np.intp), _RANGES - 1)
-    gaps, spreads = (np.bincount(place, weights=x, minlength=_RANGES) for x in (gap, spread))
-    some = spreads > 0.0
-    freedom, total = float(some.sum() - fitted), float((gaps[some] ** 2 / spreads[some]).sum())
-    if freedom <= 0.0:
-        return 0.0, 1.0
-    return 0.5 * max(total - freedom, 0.0), float(special.chdtrc(freedom, total))

@@ -23,7 +23,7 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..options import Limits
 from ..slices.results import Slices
-from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
+from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose, only_labels
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
 from .places import Place, below_limit, direction_places, range_places, slice_places, worst_first
 from .reasons import (
@@ -378,7 +378,7 @@ def _hopeless(tally: Tally, far: int) -> str:
     """Say why no number of rows would decide: predictions that are certain, or as good as certain."""
     if tally.n_certain:
         classes = round(math.exp(tally.most_entropy))
-        return certain_reason(tally.n_certain, tally.n, classes, tally.decimals)
+        return certain_reason(tally.n_certain, tally.n, classes, tally.decimals, labels=only_labels(tally))
     if far:
         return (
             f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
