@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -236,8 +236,10 @@ class Applied(ABC):
         groups = {key: self._steps(key) for key in self._keys() or (None,)}
         return python_text(groups, self._class_number(), name, grouped=self._keys() is not None)
 
-    def to_sql(self, *columns: str, by: str | Sequence[str] | None = None) -> str:
-        """Return a SQL expression, which DuckDB, PostgreSQL, SQLite and others understand.
+    def to_sql(
+        self, *columns: str, by: str | Sequence[str] | None = None, dialect: Literal["standard", "spark"] = "standard"
+    ) -> str:
+        """Return a SQL expression, which DuckDB, PostgreSQL, SQLite and others understand; or Spark.
 
         Parameters
         ----------
@@ -245,6 +247,8 @@ class Applied(ABC):
             The column with the probability of the positive class; or one column for each class.
         by : str or sequence of str, optional
             The column or columns of the group; given exactly when groups were fitted.
+        dialect : {"standard", "spark"}, default "standard"
+            Whose SQL: Spark, Databricks and Hive quote names with backticks.
 
         Returns
         -------
@@ -258,7 +262,8 @@ class Applied(ABC):
             rule = "must name the column of the groups" if by is None else "belongs to maps that were fitted with `by=`"
             raise fail(OptionError, "by", rule, got="none" if by is None else show(by))
         places = [by] if isinstance(by, str) else by
-        return sql_text({key: self._steps(key) for key in keys or (None,)}, self._class_number(), columns, places)
+        steps = {key: self._steps(key) for key in keys or (None,)}
+        return sql_text(steps, self._class_number(), columns, places, dialect)
 
     def to_torch(self) -> Any:
         """Return a torch Module that makes recalibrated logits of logits, with the same numbers.

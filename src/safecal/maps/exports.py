@@ -3,8 +3,9 @@
 import keyword
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from .._checks.columns import choice
 from .._checks.message import fail, show
 from .._optional import require
 from ..errors import OptionError, RangeError, ShapeError
@@ -122,7 +123,37 @@ def _python_numbers(numbers: Sequence[float]) -> str:
 # SQL
 
 
-def sql_text(groups: Groups, classes: int, columns: Sequence[Any], by: Sequence[Any] | None) -> str:
+class _Dialect(NamedTuple):
+    """How a database writes names, numbers and text."""
+
+    quote: str
+    type: str  # of a double
+    backslash: str  # in a text
+
+    def name(self, column: str) -> str:
+        """Return a column."""
+        return self.quote + column.replace(self.quote, 2 * self.quote) + self.quote
+
+    def double(self, text: str) -> str:
+        """Return what is a double, not a decimal of few digits."""
+        return f"CAST({text} AS {self.type})"
+
+    def number(self, x: float) -> str:
+        """Return a number."""
+        return self.double(repr(x))
+
+    def text(self, x: str) -> str:
+        """Return a text."""
+        quote = "\\'" if len(self.backslash) > 1 else "''"
+        return "'" + x.replace("\\", self.backslash).replace("'", quote) + "'"
+
+
+_DIALECTS = {"standard": _Dialect('"', "DOUBLE PRECISION", "\\"), "spark": _Dialect("`", "DOUBLE", "\\\\")}
+
+
+def sql_text(
+    groups: Groups, classes: int, columns: Sequence[Any], by: Sequence[Any] | None, dialect: str = "standard"
+) -> str:
     """Return an expression of a column, or one of each class, with its name; of groups one for each, by a CASE."""
     for name, there in (("columns", columns), ("by", by or ())):
         for column in there:
@@ -132,42 +163,41 @@ def sql_text(groups: Groups, classes: int, columns: Sequence[Any], by: Sequence[
     if len(columns) != wanted:
         rule = "must be one column, of the positive class" if wanted == 1 else f"must be {wanted} columns, one a class"
         raise fail(ShapeError, "columns", rule, got=str(len(columns)), hint='for example `to_sql("p")`.')
-    every = [[_sql_two(steps, columns[0])] if classes == 2 else _sql_many(steps, columns) for steps in groups.values()]
+    sql = _DIALECTS[choice(dialect, "dialect", tuple(_DIALECTS))]
+    every = [
+        [_sql_two(sql, steps, columns[0])] if classes == 2 else _sql_many(sql, steps, columns)
+        for steps in groups.values()
+    ]
     found = list(every[0])
     if by is not None:
-        places = [_sql_is(key, by) for key in groups]
+        places = [_sql_is(sql, key, by) for key in groups]
         for j in range(len(found)):
             cases = (f"WHEN {place} THEN {one[j]}" for place, one in zip(places, every, strict=True))
             found[j] = f"CASE {' '.join(cases)} END"
     if classes == 2:
         return found[0]
-    names = (_quoted(f"calibrated_{column}") for column in columns)
+    names = (sql.name(f"calibrated_{column}") for column in columns)
     return ",\n".join(f"{text} AS {name}" for text, name in zip(found, names, strict=True))
 
 
-def _sql_is(key: Hashable, by: Sequence[str]) -> str:
+def _sql_is(sql: _Dialect, key: Hashable, by: Sequence[str]) -> str:
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) != len(by):
         hint = 'for example `to_sql("p", by="site")`.'
         raise fail(
             ShapeError, "by", f"must name {len(parts)} columns, those of the groups", got=str(len(by)), hint=hint
         )
-    return " AND ".join(f"{_quoted(column)} {_sql_equals(x)}" for column, x in zip(by, parts, strict=True))
+    return " AND ".join(f"{sql.name(column)} {_sql_equals(sql, x)}" for column, x in zip(by, parts, strict=True))
 
 
-def _sql_equals(x: Any) -> str:
+def _sql_equals(sql: _Dialect, x: Any) -> str:
     if x is None:
         return "IS NULL"
     if isinstance(x, bool):
         return f"= {str(x).upper()}"
     if isinstance(x, float):
-        return f"= {_double(x)}"
-    text = str(x).replace("'", "''")
-    return f"= {x}" if isinstance(x, int) else f"= '{text}'"
-
-
-def _quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
+        return f"= {sql.number(x)}"
+    return f"= {x}" if isinstance(x, int) else f"= {sql.text(str(x))}"
 
 
 def _bounded(text: str) -> str:
@@ -175,36 +205,31 @@ def _bounded(text: str) -> str:
     return f"CASE WHEN {text} > {_LARGEST} THEN {_LARGEST} WHEN {text} < -{_LARGEST} THEN -{_LARGEST} ELSE {text} END"
 
 
-def _double(x: float) -> str:
-    """Return a number that is a double, not a decimal of few digits."""
-    return f"CAST({x!r} AS DOUBLE PRECISION)"
-
-
-def _sql_two(steps: Sequence[Step], column: str) -> str:
-    p = f"CAST({_quoted(column)} AS DOUBLE PRECISION)"
+def _sql_two(sql: _Dialect, steps: Sequence[Step], column: str) -> str:
+    p = sql.double(sql.name(column))
     changing = _changing(steps)
     if not changing:
         return p
     z, ends = f"(ln({p}) - ln(1 - {p}))", ("0.0", "1.0")
     if isinstance(changing[0], Stairs):
-        return _sql_stairs(changing[0], changing[1:], p)
+        return _sql_stairs(sql, changing[0], changing[1:], p)
     first = changing[0]
     if isinstance(first, Curve):
-        parts = [f"{_double(first.a)} * ln({p})"] if first.a else []
-        parts += [f"- {_double(first.b)} * ln(1 - {p})"] if first.b else []
-        z = f"({' '.join(parts)} + {_double(first.c)})"
+        parts = [f"{sql.number(first.a)} * ln({p})"] if first.a else []
+        parts += [f"- {sql.number(first.b)} * ln(1 - {p})"] if first.b else []
+        z = f"({' '.join(parts)} + {sql.number(first.c)})"
         scale = 1.0
         for step in changing[1:]:
             assert isinstance(step, Line)
             scale *= step.slope
-        z = f"({_double(scale)} * {z})"
-        low = "0.0" if first.a else _double(_share(scale * first.c))
-        high = "1.0" if first.b else _double(_share(scale * first.c))
+        z = f"({sql.number(scale)} * {z})"
+        low = "0.0" if first.a else sql.number(_share(scale * first.c))
+        high = "1.0" if first.b else sql.number(_share(scale * first.c))
         ends = (low, high)
     else:
         for step in changing:
             assert isinstance(step, Line)
-            z = f"({_double(step.slope)} * {z} + {_double(step.shift)})"
+            z = f"({sql.number(step.slope)} * {z} + {sql.number(step.shift)})"
     inside = f"1 / (1 + exp(-({_bounded(z)})))"
     return f"CASE WHEN {p} <= 0 THEN {ends[0]} WHEN {p} >= 1 THEN {ends[1]} ELSE {inside} END"
 
@@ -214,19 +239,21 @@ def _share(z: float) -> float:
     return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
 
 
-def _sql_stairs(step: Stairs, after: Sequence[Step], p: str) -> str:
+def _sql_stairs(sql: _Dialect, step: Stairs, after: Sequence[Step], p: str) -> str:
     values = list(step.values)
     for line in after:
         assert isinstance(line, Line)
         values = [line.slope * v for v in values]
     z = f"(ln({p}) - ln(1 - {p}))"
     finite = [start for start in step.starts if math.isfinite(start)]
-    cases = [f"WHEN {z} < {_double(start)} THEN {_double(_share(v))}" for start, v in zip(finite, values, strict=False)]
-    ends = f"WHEN {p} <= 0 THEN {_double(_share(values[0]))} WHEN {p} >= 1 THEN {_double(_share(values[-1]))}"
-    return f"CASE {' '.join([ends, *cases])} ELSE {_double(_share(values[len(finite)]))} END"
+    cases = [
+        f"WHEN {z} < {sql.number(start)} THEN {sql.number(_share(v))}" for start, v in zip(finite, values, strict=False)
+    ]
+    ends = f"WHEN {p} <= 0 THEN {sql.number(_share(values[0]))} WHEN {p} >= 1 THEN {sql.number(_share(values[-1]))}"
+    return f"CASE {' '.join([ends, *cases])} ELSE {sql.number(_share(values[len(finite)]))} END"
 
 
-def _sql_many(steps: Sequence[Step], columns: Sequence[str]) -> list[str]:
+def _sql_many(sql: _Dialect, steps: Sequence[Step], columns: Sequence[str]) -> list[str]:
     slope, weights, shifts = 1.0, [1.0] * len(columns), [0.0] * len(columns)
     for step in _changing(steps):
         if isinstance(step, Columns):
@@ -234,18 +261,18 @@ def _sql_many(steps: Sequence[Step], columns: Sequence[str]) -> list[str]:
         else:
             assert isinstance(step, Line)
             slope *= step.slope
-    total = " + ".join(f"CAST({_quoted(c)} AS DOUBLE PRECISION)" for c in columns)
+    total = " + ".join(sql.double(sql.name(c)) for c in columns)
     zs = []
     for column, w, b in zip(columns, weights, shifts, strict=True):
-        p = f"(CAST({_quoted(column)} AS DOUBLE PRECISION) / ({total}))"
-        z = f"{_double(slope * w)} * ln({p}) + {_double(slope * b)}" if w else _double(slope * b)
-        zs.append(f"CASE WHEN {_quoted(column)} <= 0 THEN {'-1e300' if w else z} ELSE {z} END")
+        p = f"({sql.double(sql.name(column))} / ({total}))"
+        z = f"{sql.number(slope * w)} * ln({p}) + {sql.number(slope * b)}" if w else sql.number(slope * b)
+        zs.append(f"CASE WHEN {sql.name(column)} <= 0 THEN {'-1e300' if w else z} ELSE {z} END")
     found = []
     for j, column in enumerate(columns):
         odds = " + ".join(
             "1" if k == j else f"exp({_bounded(f'(({zs[k]}) - ({zs[j]}))')})" for k in range(len(columns))
         )
-        zero = f"CASE WHEN {_quoted(column)} <= 0 THEN 0.0 ELSE 1 / ({odds}) END" if weights[j] else f"1 / ({odds})"
+        zero = f"CASE WHEN {sql.name(column)} <= 0 THEN 0.0 ELSE 1 / ({odds}) END" if weights[j] else f"1 / ({odds})"
         found.append(zero)
     return found
 
