@@ -187,7 +187,20 @@ def _compare(block: Block, namespace: dict[str, object], name: str) -> None:
 )
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if page.name == "spark.md":
+        _end_spark()
     run_page(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix())
+
+
+def _end_spark() -> None:
+    """End a Java process that other tests of this worker started: it reads files from where they were."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def test_pages_are_found() -> None:
