@@ -15,7 +15,6 @@ from .._steady import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
 from .._types import FloatArray
-from .directions import has_directions
 from .ranges import NUMBERS, SHOWN, SUSPECTED, bounded_ranges, upper_bounds
 from .results import Interval
 from .sum_bounds import Keys
@@ -130,7 +129,7 @@ class Local:
         Local
             The ranges, with their bounds.
         """
-        error = (0.5 if has_directions(tally) else 1.0) * SHOWN * (1.0 - level)
+        error = (1.0 if tally.directions is None else 0.5) * SHOWN * (1.0 - level)
         found = bounded_ranges(tally, error, min_share, SUSPECTED * (1.0 - level))
         return cls(found.on, found.numbers, error, min_share, tally.class_names if found.on else (), found.waiting)
 

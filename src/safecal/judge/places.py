@@ -236,9 +236,10 @@ def direction_places(tally: Tally, limits: Limits) -> list[Place]:
 
     It is one dimension. Where it is not worse than all directions together, these say it already.
     """
-    found, limit = worst_direction(tally, limits.level), limits.local_threshold
+    found = None if tally.directions is None else worst_direction(tally, limits.level)
     if found is None:
         return []
+    limit = limits.local_threshold
     shown = found.ecd.low > limit
     suspected = found.at_least > 0.0 and found.ecd.value > limit
     if not (shown or suspected) or not max(found.ecd.low, found.at_least) > found.everywhere:
