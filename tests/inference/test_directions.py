@@ -233,3 +233,16 @@ def test_mixtures_have_directions_by_their_moments(rng: np.random.Generator) -> 
     wrong = found(apart[side] + error).evaluate().verdict
     assert wrong.decision == "UNSAFE"
     assert wrong.where[0].type == "direction"
+
+
+def test_no_more_states_than_axes_are_never_safe(rng: np.random.Generator) -> None:
+    for n, decision in ((2, "UNDETERMINED"), (6, "UNDETERMINED"), (7, "SAFE")):
+        verdict = safecal.gaussian(0.1 * rng.normal(size=(n, 6)), np.zeros((n, 6)), std=1.0).evaluate().verdict
+        assert verdict.decision == decision
+    few = safecal.gaussian(np.zeros((2, 20)), np.zeros((2, 20)), std=1.0).evaluate().verdict
+    assert few.reason == "2 rows cannot show every direction of 20 axes."
+
+
+def test_a_document_of_errors_whose_squares_vanish_is_read_again(rng: np.random.Generator) -> None:
+    result = safecal.gaussian(1e-200 * rng.normal(size=(50, 2)), np.zeros((50, 2)), std=1.0).evaluate()
+    assert Evaluation.from_dict(json.loads(json.dumps(result.to_dict()))) == result

@@ -153,7 +153,7 @@ def test_an_evaluation_holds_no_raw_data() -> None:
     results = {"drawn", "tested", "_found", "interval", "temperature", "mistakes", "local", "verdict", "slices"}
     assert set(Evaluation.__slots__) == {"tally", "limits"} | results
     sums = {"summary", "bins", "groups", "group_nodes", "clusters", "pairs", "cell_pairs", "spectrum", "spread"}
-    sums |= {"ordered", "top", "axes", "class_sums", "others", "forecast"}
+    sums |= {"ordered", "top", "axes", "class_sums", "others", "directions", "forecast"}
     numbers = {
         "family",
         "dimension",

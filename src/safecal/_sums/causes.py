@@ -12,6 +12,7 @@ from .._types import FloatArray, IndexArray
 __all__ = ["MOST", "Axes", "ClassSums"]
 
 _CLOSE = 1.0 + 1e-6  # what rounding may do to sums
+_VANISHES = 1e-150  # an error whose square is no float
 _OF_AXIS = 4  # w, w**2, w u, w u**2
 
 
@@ -83,7 +84,7 @@ class Axes:
         w, w2, u, u2 = sums.T
         with np.errstate(all="ignore"):
             possible = (w >= 0.0) & (w2 >= 0.0) & (w2 <= w * w * _CLOSE) & (u2 >= 0.0)
-            possible &= np.abs(u) <= np.sqrt(w) * np.sqrt(u2) * _CLOSE
+            possible &= np.abs(u) <= np.sqrt(w) * np.sqrt(u2) * _CLOSE + w * _VANISHES
         if not possible.all():
             documents.refuse("must have sums that some weights and errors have")
         return cls(sums)

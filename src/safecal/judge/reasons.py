@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar, final, get_args
 import numpy as np
 from scipy import special
 
+from .._checks.classes import certain_reason
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Decision, Direction
@@ -17,13 +18,13 @@ from ..inference import bounds
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..options import Limits
-from .diagnosis import Diagnosis
+from .diagnosis import Diagnosis, only_labels
 from .places import Place
 from .reliability import Reliability
 
 __all__ = [
-    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "clusters_needed", "direction", "local_reason",
-    "reading", "rounded", "rows_needed",
+    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "clusters_needed", "direction",
+    "hopeless_reason", "local_reason", "reading", "rounded", "rows_needed",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -266,6 +267,19 @@ def _undecided(average: Average) -> str:
         f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}; in the long run that"
         f" may be {ratio.interval.low:.3g} to {ratio.interval.high:.3g} times as many, and {ratio.limit:g} are allowed"
     )
+
+
+def hopeless_reason(tally: Tally, far: int) -> str:
+    """Say why no number of rows would decide: predictions that are certain, or as good as certain."""
+    if tally.n_certain:
+        classes = round(math.exp(tally.most_entropy))
+        return certain_reason(tally.n_certain, tally.n, classes, tally.decimals, labels=only_labels(tally))
+    if far:
+        return (
+            f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
+            "number of rows can show that. Limit them to what you mean: `np.clip(logits, -40, 40)`."
+        )
+    return "its predictions are almost certain, and no number of rows can show that they may be."
 
 
 def local_reason(average: str, reason: str, places: Sequence[Place], level: float, clustered: bool) -> str:

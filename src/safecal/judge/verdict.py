@@ -8,7 +8,6 @@ from typing import Any, Final, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.classes import certain_reason
 from .._steady import steadied
 from .._sums.looks import Look, decide
 from .._sums.summary import COLUMN
@@ -23,7 +22,7 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..options import Limits
 from ..slices.results import Slices
-from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose, only_labels
+from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
 from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
 from .places import Place, below_limit, direction_places, range_places, slice_places, worst_first
 from .reasons import (
@@ -34,6 +33,7 @@ from .reasons import (
     average_reason,
     clusters_needed,
     direction,
+    hopeless_reason,
     local_reason,
     rounded,
     rows_needed,
@@ -307,8 +307,10 @@ def judge(
     alone = summary.n - summary.n_impossible < 2 and not says_nothing
     # The same of a few of them: one mistake there would outweigh all other rows.
     far = getattr(tally.spectrum, "far", 0)
+    # States that are no more than their axes leave some direction unseen.
+    few = 1 < tally.dimension >= summary.n - summary.n_impossible and limits.everywhere
     stopped = limits.everywhere and slices is not None and slices.interrupted
-    if decision == SAFE and (certain or sure or alone or far or stopped):
+    if decision == SAFE and (certain or sure or alone or far or few or stopped):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
     hopeless = decision == UNDETERMINED and not places and bool(certain or sure or (far and on_average == SAFE))
@@ -328,10 +330,12 @@ def judge(
             reason += f" {diagnosis.evidence[:1].upper()}{diagnosis.evidence[1:]}"
         if decision == UNDETERMINED and on_average == SAFE and alone and not places:
             reason = "one row proves nothing."
+        elif decision == UNDETERMINED and on_average == SAFE and few and not places:
+            reason = f"{summary.n} rows cannot show every direction of {tally.dimension} axes."
         elif decision == UNDETERMINED and on_average == SAFE and stopped and not places:
             reason = "the search for slices was stopped before its end, and none is ruled out."
         if hopeless:
-            reason = _hopeless(tally, far=0 if sure else far)
+            reason = hopeless_reason(tally, far=0 if sure else far)
         if places:
             reason = local_reason(on_average, reason, places, limits.level, clustered)
         if diagnosis is not None and (cause in NAMED or (cause in OTHER_THAN_SCALE and on_average == UNSAFE)):
@@ -372,19 +376,6 @@ def judge(
         uninformative=says_nothing, direction=side, n_impossible=summary.n_impossible, bias=summary.bias,
         words=Late(words), too_small=too_small, look=tally.look,
     )  # fmt: skip
-
-
-def _hopeless(tally: Tally, far: int) -> str:
-    """Say why no number of rows would decide: predictions that are certain, or as good as certain."""
-    if tally.n_certain:
-        classes = round(math.exp(tally.most_entropy))
-        return certain_reason(tally.n_certain, tally.n, classes, tally.decimals, labels=only_labels(tally))
-    if far:
-        return (
-            f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
-            "number of rows can show that. Limit them to what you mean: `np.clip(logits, -40, 40)`."
-        )
-    return "its predictions are almost certain, and no number of rows can show that they may be."
 
 
 def _worst(tables: Sequence[Table]) -> str | None:
