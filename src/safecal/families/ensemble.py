@@ -25,7 +25,7 @@ from .predictions import Predictions
 __all__ = ["MOMENTS", "NEIGHBOURS", "Ensemble", "ensemble", "neighbour_columns"]
 
 _SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
-_ELEMENTS = 1 << 21  # numbers of a block of pools
+_ELEMENTS = 1 << 18  # numbers of a block of pools
 _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for: more tell hardly more
 
 MOMENTS = Look("moments", "by the mean and the covariance of the draws")
