@@ -17,6 +17,7 @@ from .._types import AnyArray, FloatArray, IndexArray
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
+from .drawn import DrawSums
 from .forecasts import ForecastSums, VectorSums
 from .histogram import counted
 from .nodes import Nodes, Spectrum, node_sums
@@ -142,7 +143,7 @@ class _Block(NamedTuple):
     nodes: Part | None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
-    forecast: ForecastSums | VectorSums | None = None
+    forecast: ForecastSums | VectorSums | DrawSums | None = None
 
 
 @dataclass(slots=True)
@@ -160,7 +161,7 @@ class Swept:
     nodes: FloatArray | None = None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
-    forecast: ForecastSums | VectorSums | None = None
+    forecast: ForecastSums | VectorSums | DrawSums | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         for total, part in zip(self.sums, new.parts, strict=True):

@@ -17,6 +17,7 @@ from .causes import Axes, ClassSums
 from .cells import Cells, Points, WeightedCells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
+from .drawn import DrawSums
 from .forecasts import ForecastSums, VectorSums
 from .histogram import Histogram, of_points, share_of_worst
 from .looks import Look
@@ -97,7 +98,7 @@ class Tally:
         How these sums look at the rows, where there are several ways, or where they may not do all that a verdict does.
     others : tuple of Tally
         The sums of other looks at the same rows.
-    forecast : ForecastSums, VectorSums or None
+    forecast : ForecastSums, VectorSums, DrawSums or None
         What forecasters look at, of forecasts of a number, or of a vector of up to 12 components.
 
     Examples
@@ -134,7 +135,7 @@ class Tally:
     notes: tuple[str, ...] = ()
     look: Look | None = None
     others: tuple[Tally, ...] = ()
-    forecast: ForecastSums | VectorSums | None = None
+    forecast: ForecastSums | VectorSums | DrawSums | None = None
 
     @classmethod
     def of(

@@ -10,7 +10,8 @@ from .. import documents
 from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .clusters import Clusters
-from .forecasts import VectorSums, read_sums
+from .drawn import DrawSums, read_sums
+from .forecasts import VectorSums
 from .histogram import Histogram
 from .looks import Look, unfitting_looks
 from .nodes import Nodes, NodeTable, Spectrum
@@ -67,6 +68,8 @@ def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "forecast", f"must not have more than the weight {s.weight:.6g} of all rows"
     if isinstance(tally.forecast, VectorSums) and tally.forecast.matrices.shape[1] != tally.dimension:
         yield "forecast", f"must have matrices of the dimension {tally.dimension}"
+    if isinstance(tally.forecast, DrawSums) and len(tally.forecast.axes) != tally.dimension:
+        yield "forecast", f"must have {tally.dimension} axes, as many as `dimension` says"
     wrong = unfitting_looks(tally.look, tally.others, {name: getattr(tally, name) for name in _SHARED})
     if wrong is not None:
         yield "others", wrong

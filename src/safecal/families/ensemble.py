@@ -14,7 +14,8 @@ from .._kernels.forecasts import crps_of_draws, interval_score, rank_among
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
 from .._steady import steady
-from .._sums.forecasts import LEVELS, ForecastColumns
+from .._sums.drawn import DrawColumns
+from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
@@ -24,6 +25,7 @@ from .predictions import Predictions
 
 __all__ = ["MOMENTS", "NEIGHBOURS", "Ensemble", "ensemble", "neighbour_columns"]
 
+_STATED = 4 + 2 * len(LEVELS)  # columns of a forecast of a number
 _SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
 _ELEMENTS = 1 << 18  # numbers of a block of pools
 _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for: more tell hardly more
@@ -55,7 +57,7 @@ class Ensemble(Predictions):
     look: Look = MOMENTS
     others: tuple["Ensemble", ...] = ()
     row_labels: RowLabels | None = None
-    stated: FloatArray | None = None  # of a number: the columns that forecasters look at, as `_stated` makes them
+    stated: FloatArray | None = None  # what forecasters look at: columns as `_stated` makes them, of each axis
 
     @property
     def n(self) -> int:
@@ -91,12 +93,14 @@ class Ensemble(Predictions):
         order = spread_cells(self.columns[3, rows], self.components) if len(self.columns) > 3 else None
         return Spectral(None, None, order)
 
-    def forecast_columns(self, rows: Rows) -> ForecastColumns | None:
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | DrawColumns | None:
         if self.stated is None:
             return None
-        found, levels = self.stated[:, rows], len(LEVELS)
-        rank, crps, spread, error = found[:4]
-        return ForecastColumns(rank, crps, spread, error, found[4 : 4 + levels].T, found[4 + levels :].T)
+        found, d = self.stated[:, rows], self.components
+        if len(found) == _STATED:
+            return _of_a_number(found)
+        axes = tuple(_of_a_number(found[3 + 2 * d + _STATED * k :][:_STATED]) for k in range(d))
+        return DrawColumns(found[0], found[1 : 2 + d], found[2 + d : 3 + 2 * d], axes)
 
     def _partition(self, rows: slice) -> Partition:
         return _no_partition()
@@ -169,7 +173,9 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     x = y.reshape(len(y), -1)
     n, m, d = points.shape
     known = m > d + 4
-    moments, neighbours = np.empty((4, n)), np.empty((3, n))
+    moments, neighbours, far = np.empty((4, n)), np.empty((3, n)), np.empty((3 + 2 * d, n))
+    # The same rows give the same answer: chance is drawn from a generator of its own.
+    chance: FloatArray = np.random.default_rng(_SEED).random((n,))
     most = _ON_A_LINE if d == 1 else _IN_SPACE
     size = max(1, _ELEMENTS // max((m + 1) * d, (min(m, most) + 1) ** (1 if d == 1 else 2)))
     for start in range(0, n, size):
@@ -178,9 +184,15 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
         white = _spread(pool, start)
         neighbours[:, rows] = neighbour_columns(_fewer(pool, most) if m > most else white)
         if known:
-            moments[:3, rows] = exchanged(0.5 * left_out_nees(white))
+            nees = left_out_nees(white)
+            moments[:3, rows] = exchanged(0.5 * nees)
             moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
-    stated = _stated(x[:, 0], points[..., 0]) if d == 1 else None
+            far[0, rows] = rank_among(nees[:, 0], nees[:, 1:], chance[rows])
+            far[1:, rows] = _distances(nees[:, 0], pool)
+    stated = None
+    if d <= MOST_AXES and (known or d == 1):
+        axes = [_stated(x[:, k], points[..., k], chance) for k in range(d)]
+        stated = np.concatenate([far, *axes]) if known else axes[0]
     if not known:
         look = replace(NEIGHBOURS, acquits=False, why=_FEW)
         return Ensemble(neighbours, d, m, look, (), labels, stated)
@@ -188,11 +200,28 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated)
 
 
-def _stated(y: FloatArray, draws: FloatArray) -> FloatArray:
+def _distances(nees: FloatArray, pool: FloatArray) -> FloatArray:
+    """Return squared distances of outcomes, together and along each axis; then the same of draws, by all others."""
+    m, d = pool.shape[1] - 1, pool.shape[2]
+    draws = pool[:, 1:]
+    along = [slice(None)] if d == 1 else [slice(None), *(slice(k, k + 1) for k in range(d))]
+    own = [left_out_nees(whitened(draws[..., k])).mean(axis=1) for k in along]
+    of_outcome = [nees, *(left_out_nees(whitened(pool[..., k]))[:, 0] for k in along[1:])]
+    # The mean of the draws is off by one m-th of their covariance, however far out the outcome lies.
+    distance = [a + (a - b) / m for a, b in zip(of_outcome, own, strict=True)]
+    return np.stack([*distance, *distance[-1:] * (d == 1), *own, *own[-1:] * (d == 1)])
+
+
+def _of_a_number(found: FloatArray) -> ForecastColumns:
+    rank, crps, spread, error = found[:4]
+    widths, scores = np.split(found[4:], 2)
+    return ForecastColumns(rank, crps, spread, error, widths.T, scores.T)
+
+
+def _stated(y: FloatArray, draws: FloatArray, chance: FloatArray) -> FloatArray:
     """Return rank, CRPS, standard deviation and error, then widths and scores of intervals between quantiles."""
     spread = draws.std(axis=1, ddof=1)
-    # The same rows give the same answer: chance is drawn from a generator of its own.
-    rank = rank_among(y, draws, np.random.default_rng(_SEED).random(len(y)))
+    rank = rank_among(y, draws, chance)
     m = draws.shape[1]
     # Few draws give a spread that is too small more often than too large: what makes the mean square 1, as for NEES.
     fewer = m * (m - 3.0) / ((m - 1.0) * (m + 1.0)) if m > 3 else 1.0

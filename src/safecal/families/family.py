@@ -18,6 +18,7 @@ from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
 from .._sums.causes import ClassSums
 from .._sums.clusters import Near
+from .._sums.drawn import DrawColumns
 from .._sums.forecasts import ForecastColumns, VectorColumns
 from .._sums.nodes import AT_NEAR, Cumulants, Nodes, Partition, Spectral
 from .._sums.scored import Scored, possible_weight
@@ -146,7 +147,7 @@ class Family(ABC):
         """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
         return None
 
-    def forecast_columns(self, rows: Rows) -> ForecastColumns | VectorColumns | None:
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | VectorColumns | DrawColumns | None:
         """Return what forecasters look at, of forecasts of a number or of a vector; None for others."""
         return None
 

@@ -25,7 +25,8 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import Axis, ClassShifts, axes_of
 from ..options import Limits
-from .display import Metric, class_rows, cox_rows, forecast_rows, inference_rows, look_rows, metric_rows
+from .display import Metric, class_rows, cox_rows, inference_rows, look_rows, metric_rows
+from .forecast_rows import forecast_rows
 from .reliability import Reliability, reliability_of
 from .verdict import Verdict
 
