@@ -1,4 +1,4 @@
-"""What forecasters expect of draws of vectors: ranks among the draws, and each axis as a forecast of a number."""
+"""What forecasters expect of draws, of vectors and of densities, too: ranks among them, and each axis by itself."""
 
 import json
 
@@ -9,9 +9,11 @@ import pytest
 from scipy import stats
 
 import safecal
+from safecal._kernels.forecasts import crps_of_draws, crps_of_normal, left_out_errors
 from safecal._sums.drawn import DrawSums, read_sums
 from safecal._sums.forecasts import LEVELS
 from safecal.errors import DocumentError
+from safecal.families.drawn import draws_kept, looked_at
 from safecal.inference.forecasts import Forecast
 from safecal.plot import DirectionsDisplay, TransformDisplay
 from safecal.report import report_html
@@ -126,6 +128,7 @@ def test_sums_merge_weights_count_and_clusters_have_no_interval(rng: np.random.G
 
 
 def test_few_draws_and_many_axes_have_none(rng: np.random.Generator) -> None:
+    assert safecal.ensemble(rng.normal(size=20), rng.normal(size=(20, 5))).evaluate().forecast is None
     assert safecal.ensemble(rng.normal(size=(20, 3)), rng.normal(size=(20, 7, 3))).evaluate().forecast is None
     assert safecal.ensemble(rng.normal(size=(20, 17)), rng.normal(size=(20, 40, 17))).evaluate().forecast is None
 
@@ -149,3 +152,73 @@ def test_sums_that_no_rows_have_are_refused(rng: np.random.Generator) -> None:
     with pytest.raises(DocumentError, match="3 axes"):
         safecal.Evaluation.from_dict(document)
     assert len(LEVELS) == 4
+
+
+def test_the_bias_of_right_draws_is_none_whatever_their_shape(rng: np.random.Generator) -> None:
+    y, draws = rng.standard_exponential(20_000), rng.standard_exponential((20_000, 12))
+    found = seen(safecal.ensemble(y, draws))
+    assert found.bias.low < 0.0 < found.bias.high
+    assert found.spread.low < 1.0 < found.spread.high
+
+
+def test_left_out_errors_and_quantiles_are_those_of_a_loop(rng: np.random.Generator) -> None:
+    draws = rng.gamma(2.0, size=(3, 9))
+    for row, found in zip(draws, left_out_errors(draws), strict=True):
+        for k in range(9):
+            others = np.delete(row, k)
+            assert found[k] == pytest.approx((row[k] - others.mean()) / others.std(ddof=1), rel=1e-9)
+    columns = looked_at(draws[:, :1], draws[:, 1:, None])
+    assert columns is not None
+    width = np.subtract(*np.quantile(draws[:, 1:], (0.95, 0.05), axis=1))
+    np.testing.assert_allclose(columns[1 + 3 * 2 + 4 + 2], width, rtol=1e-12)
+
+
+CENTRE = np.linspace(-2.0, 2.0, N)
+DENSITIES = {
+    "normal": lambda rng, c: safecal.density(CENTRE + c * rng.normal(size=N), stats.norm(CENTRE, 1.0)),
+    "skewed": lambda rng, c: safecal.density(c * rng.standard_exponential(N), stats.expon()),
+    "heavy": lambda rng, c: safecal.density(c * rng.standard_t(4, N), stats.t(4)),
+    "a pair of functions": lambda rng, c: safecal.density(
+        c * rng.laplace(size=N), log_density=lambda x: -np.abs(x), sampler=lambda own: own.laplace(size=N), rng=0
+    ),
+    "two components": lambda rng, c: safecal.density(
+        c * rng.normal(size=(N, 2)), stats.multivariate_normal([0.0, 0.0], np.eye(2))
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DENSITIES)
+def test_densities_are_looked_at_by_their_draws(kind: str, rng: np.random.Generator) -> None:
+    right = seen(DENSITIES[kind](rng, 1.0))
+    assert stats.chisquare(right.ranks * N).pvalue > 1e-3
+    assert right.spread.low - 0.03 < 1.0 < right.spread.high + 0.03
+    assert all(abs(c.share.value - c.level) < 0.03 for c in right.coverage)
+    narrow = DENSITIES[kind](rng, 1.5)
+    found = seen(narrow)
+    assert found.spread.low > 1.2
+    assert found.coverage[2].share.high < 0.9 - 0.01 * (kind == "normal")
+    assert seen(narrow).crps == pytest.approx(found.crps, nan_ok=True)  # the same rows, the same answer
+    assert len(found.axes) == (2 if kind == "two components" else 0)
+
+
+def test_the_crps_of_a_density_is_that_of_its_law_on_average(rng: np.random.Generator) -> None:
+    y = CENTRE + rng.normal(size=N)
+    found = seen(safecal.density(y, stats.norm(CENTRE, 1.0)))
+    assert found.crps == pytest.approx(crps_of_normal(y - CENTRE, np.ones(N)).mean(), abs=0.006)
+    few, many = rng.normal(size=(N, 5)), rng.normal(size=(N, 200))
+    fair = crps_of_draws(y - CENTRE, few, fair=True).mean()
+    assert fair == pytest.approx(crps_of_draws(y - CENTRE, many).mean(), abs=0.02)
+    assert crps_of_draws(y - CENTRE, few).mean() > fair + 0.05
+
+
+def test_counts_labels_and_shares_have_none(rng: np.random.Generator) -> None:
+    counts = safecal.density(rng.poisson(3.0, 200), stats.poisson(3.0))
+    shares = safecal.density(rng.dirichlet([1.0, 2.0, 3.0], 200), stats.dirichlet([1.0, 2.0, 3.0]))
+    few = safecal.density(
+        rng.normal(size=200), log_density=lambda x: -x * x / 2, sampler=lambda own: own.normal(size=200), draws=8, rng=0
+    )
+    for one in (counts, shares, few):
+        assert one.evaluate().forecast is None
+    many = np.broadcast_to(np.zeros(1), (2_000_000,))
+    assert draws_kept(many, 64) == 0
+    assert draws_kept(many[:1_000_000], 64) == 16

@@ -25,10 +25,10 @@ class DrawColumns:
     ----------
     transform : ndarray of shape (n,)
         The rank of the outcome among its draws from their centre, from 0 to 1.
-    distance, own : ndarray of shape (1 + d, n)
+    distance, own, own2 : ndarray of shape (1 + d, n)
         The squared distance of the outcome from the centre of the forecast, in units of the covariance of the draws,
-        and then of the variance along each axis; and the same of the draws, each by all others, on average. Both are
-        equal on average for right draws, whatever their shape.
+        and then of the variance along each axis; the same of the draws, each by all others, on average; and the
+        squares of those. Distances of outcomes and draws are equal on average for right draws, whatever their shape.
     axes : tuple of ForecastColumns
         The same draws along each axis: forecasts of a number.
     """
@@ -36,6 +36,7 @@ class DrawColumns:
     transform: FloatArray
     distance: FloatArray
     own: FloatArray
+    own2: FloatArray
     axes: tuple[ForecastColumns, ...]
 
     def summed(self, weight: FloatArray | None) -> "DrawSums":
@@ -54,8 +55,9 @@ class DrawSums:
         Weight of the rows in each cell of the transform.
     sums : ndarray of shape (2,)
         Weight, and its squares.
-    distances : ndarray of shape (1 + d, 5)
-        Together and along each axis: distances of outcomes and of draws, the squares of both, and their product.
+    distances : ndarray of shape (1 + d, 6)
+        Together and along each axis: distances of outcomes and of draws, the squares of both, their product, and the
+        squares of the distances of single draws.
     axes : tuple of ForecastSums
         Of each axis.
     """
@@ -69,12 +71,12 @@ class DrawSums:
     def of(cls, columns: DrawColumns, weight: FloatArray | None) -> Self:
         """Sum rows."""
         c = columns
-        good = (np.abs(c.distance) < _LARGEST).all(axis=0) & (c.own < _LARGEST).all(axis=0)
+        good = (np.abs(c.distance) < _LARGEST).all(axis=0) & (c.own2 < _LARGEST).all(axis=0)
         w = np.ones(int(good.sum())) if weight is None else weight[good]
         cell = np.minimum((c.transform[good] * CELLS).astype(np.intp), CELLS - 1)
         ranks = np.bincount(cell, weights=w, minlength=CELLS).astype(np.float64)
         a, b = c.distance[:, good], c.own[:, good]
-        distances = np.stack([x @ w for x in (a, b, a * a, b * b, a * b)], axis=1)
+        distances = np.stack([x @ w for x in (a, b, a * a, b * b, a * b, c.own2[:, good])], axis=1)
         return cls(ranks, np.array([w.sum(), w @ w]), distances, tuple(axis.summed(weight) for axis in c.axes))
 
     def __add__(self, other: object) -> Self:
@@ -109,7 +111,7 @@ class DrawSums:
         fields = {
             "ranks": documents.list_of(documents.between(0.0), CELLS, CELLS),
             "sums": documents.list_of(documents.between(0.0), 2, 2),
-            "distances": documents.list_of(documents.list_of(number, 5, 5), 2, 1 + MOST_AXES),
+            "distances": documents.list_of(documents.list_of(number, 6, 6), 2, 1 + MOST_AXES),
             "axes": documents.list_of(ForecastSums.from_dict, 1, MOST_AXES),
         }
         found = documents.read("draw_sums", document, fields)
@@ -117,8 +119,8 @@ class DrawSums:
         weight, square = sums.tolist()
         if not abs(ranks.sum() - weight) <= 1e-6 * weight or not 0.0 <= square <= weight * weight * 1.000001:
             documents.refuse("must have the weight of its rows in its `ranks`")
-        a, b, a2, b2, both = distances.T
-        bounds = ((a * a, weight * a2), (b * b, weight * b2), (both * both, a2 * b2))
+        a, b, a2, b2, both, wide = distances.T
+        bounds = ((a * a, weight * a2), (b * b, weight * b2), (both * both, a2 * b2), (b2, wide))
         possible = np.all([b > 0.0, *(x <= most * 1.000001 for x, most in bounds)], axis=0)
         if len(distances) != 1 + len(found["axes"]) or not (possible | (weight == 0.0)).all():
             documents.refuse("must have `distances` that some draws have, together and along each axis")

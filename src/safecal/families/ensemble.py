@@ -10,23 +10,20 @@ from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.densities import no_inference_data
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
 from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_out_nees, log_spread, whitened
-from .._kernels.forecasts import crps_of_draws, interval_score, rank_among
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
 from .._steady import steady
 from .._sums.drawn import DrawColumns
-from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
+from .drawn import drawn_columns, looked_at
 from .family import FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
 __all__ = ["MOMENTS", "NEIGHBOURS", "Ensemble", "ensemble", "neighbour_columns"]
 
-_STATED = 4 + 2 * len(LEVELS)  # columns of a forecast of a number
-_SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
 _ELEMENTS = 1 << 18  # numbers of a block of pools
 _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for: more tell hardly more
 
@@ -57,7 +54,7 @@ class Ensemble(Predictions):
     look: Look = MOMENTS
     others: tuple["Ensemble", ...] = ()
     row_labels: RowLabels | None = None
-    stated: FloatArray | None = None  # what forecasters look at: columns as `_stated` makes them, of each axis
+    stated: FloatArray | None = None  # what forecasters look at, as `looked_at` finds it
 
     @property
     def n(self) -> int:
@@ -93,14 +90,10 @@ class Ensemble(Predictions):
         order = spread_cells(self.columns[3, rows], self.components) if len(self.columns) > 3 else None
         return Spectral(None, None, order)
 
-    def forecast_columns(self, rows: Rows) -> ForecastColumns | DrawColumns | None:
+    def forecast_columns(self, rows: Rows) -> DrawColumns | None:
         if self.stated is None:
             return None
-        found, d = self.stated[:, rows], self.components
-        if len(found) == _STATED:
-            return _of_a_number(found)
-        axes = tuple(_of_a_number(found[3 + 2 * d + _STATED * k :][:_STATED]) for k in range(d))
-        return DrawColumns(found[0], found[1 : 2 + d], found[2 + d : 3 + 2 * d], axes)
+        return drawn_columns(self.stated[:, rows], self.components)
 
     def _partition(self, rows: slice) -> Partition:
         return _no_partition()
@@ -173,9 +166,7 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     x = y.reshape(len(y), -1)
     n, m, d = points.shape
     known = m > d + 4
-    moments, neighbours, far = np.empty((4, n)), np.empty((3, n)), np.empty((3 + 2 * d, n))
-    # The same rows give the same answer: chance is drawn from a generator of its own.
-    chance: FloatArray = np.random.default_rng(_SEED).random((n,))
+    moments, neighbours = np.empty((4, n)), np.empty((3, n))
     most = _ON_A_LINE if d == 1 else _IN_SPACE
     size = max(1, _ELEMENTS // max((m + 1) * d, (min(m, most) + 1) ** (1 if d == 1 else 2)))
     for start in range(0, n, size):
@@ -184,52 +175,14 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
         white = _spread(pool, start)
         neighbours[:, rows] = neighbour_columns(_fewer(pool, most) if m > most else white)
         if known:
-            nees = left_out_nees(white)
-            moments[:3, rows] = exchanged(0.5 * nees)
+            moments[:3, rows] = exchanged(0.5 * left_out_nees(white))
             moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
-            far[0, rows] = rank_among(nees[:, 0], nees[:, 1:], chance[rows])
-            far[1:, rows] = _distances(nees[:, 0], pool)
-    stated = None
-    if d <= MOST_AXES and (known or d == 1):
-        axes = [_stated(x[:, k], points[..., k], chance) for k in range(d)]
-        stated = np.concatenate([far, *axes]) if known else axes[0]
+    stated = looked_at(x, points)
     if not known:
         look = replace(NEIGHBOURS, acquits=False, why=_FEW)
         return Ensemble(neighbours, d, m, look, (), labels, stated)
     look = ON_A_LINE if d == 1 else MOMENTS
     return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated)
-
-
-def _distances(nees: FloatArray, pool: FloatArray) -> FloatArray:
-    """Return squared distances of outcomes, together and along each axis; then the same of draws, by all others."""
-    m, d = pool.shape[1] - 1, pool.shape[2]
-    draws = pool[:, 1:]
-    along = [slice(None)] if d == 1 else [slice(None), *(slice(k, k + 1) for k in range(d))]
-    own = [left_out_nees(whitened(draws[..., k])).mean(axis=1) for k in along]
-    of_outcome = [nees, *(left_out_nees(whitened(pool[..., k]))[:, 0] for k in along[1:])]
-    # The mean of the draws is off by one m-th of their covariance, however far out the outcome lies.
-    distance = [a + (a - b) / m for a, b in zip(of_outcome, own, strict=True)]
-    return np.stack([*distance, *distance[-1:] * (d == 1), *own, *own[-1:] * (d == 1)])
-
-
-def _of_a_number(found: FloatArray) -> ForecastColumns:
-    rank, crps, spread, error = found[:4]
-    widths, scores = np.split(found[4:], 2)
-    return ForecastColumns(rank, crps, spread, error, widths.T, scores.T)
-
-
-def _stated(y: FloatArray, draws: FloatArray, chance: FloatArray) -> FloatArray:
-    """Return rank, CRPS, standard deviation and error, then widths and scores of intervals between quantiles."""
-    spread = draws.std(axis=1, ddof=1)
-    rank = rank_among(y, draws, chance)
-    m = draws.shape[1]
-    # Few draws give a spread that is too small more often than too large: what makes the mean square 1, as for NEES.
-    fewer = m * (m - 3.0) / ((m - 1.0) * (m + 1.0)) if m > 3 else 1.0
-    error = np.sqrt(fewer) * (y - draws.mean(axis=1)) / spread
-    ends = [np.quantile(draws, (0.5 - 0.5 * at, 0.5 + 0.5 * at), axis=1) for at in LEVELS]
-    widths = [high - low for low, high in ends]
-    scores = [interval_score(y, low, high, at) for (low, high), at in zip(ends, LEVELS, strict=True)]
-    return np.stack([rank, crps_of_draws(y, draws), spread, error, *widths, *scores])
 
 
 def _spread(pool: FloatArray, start: int) -> FloatArray:

@@ -324,13 +324,15 @@ def _whole(sums: VectorSums, n: float, alpha: float, clustered: bool) -> Interva
 
 def _drawn(sums: DrawSums, place: int, n: float, level: float, clustered: bool) -> Interval:
     """Return how much farther outcomes lie than draws; a t interval of the log of the ratio, for draws of any shape."""
-    distance, own, distance2, own2, both = (sums.distances[place] / sums.sums[0]).tolist()
+    distance, own, distance2, own2, both, wide = (sums.distances[place] / sums.sums[0]).tolist()
     ratio = max(distance / own, 0.0)
     root = math.sqrt(ratio)
     if clustered or n < 2.0 or root == 0.0:
         why = "none: rows depend on each other" if clustered else "none: too few rows"
         return Interval(root, 0.0, math.inf, level, why)
-    error = math.sqrt(max(distance2 - 2.0 * ratio * both + ratio * ratio * own2, 0.0) / (n - 1.0)) / distance
+    varies = distance2 - 2.0 * ratio * both + ratio * ratio * own2
+    # Never narrower than draws themselves vary: of heavy tails, few outcomes may have shown nothing yet.
+    error = math.sqrt(max(varies, ratio * ratio * (wide - own * own), 0.0) / (n - 1.0)) / distance
     reach = math.exp(min(0.5 * float(special.stdtrit(n - 1.0, 0.5 + 0.5 * level)) * error, 700.0))
     return Interval(root, root / reach, root * reach, level, "t of the log")
 

@@ -90,7 +90,7 @@ class Readings(ABC):
 
     @property
     def forecast(self) -> Forecast | None:
-        """Coverage, CRPS, sharpness, bias, spread and the transform, of forecasts of a number; None for others."""
+        """Coverage, CRPS, sharpness, bias, spread and the transform, of numbers and vectors; None for others."""
         found: Forecast | None = self._once("forecast", lambda: Forecast.of(self.tally, self.level))
         return found
 
