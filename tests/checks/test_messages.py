@@ -1151,7 +1151,7 @@ CASES: list[Case] = [
         OptionError,
         (
             "`bins` of gaussian predictions cannot be uniform: entropy has no bounds.\n\n"
-            'Hint: pass `strategy="quantile"`, or edges: `bins=Bins.from_edges([...])`.'
+            'Hint: pass `strategy="quantile"`, edges: `bins=Bins.from_edges([...])`, or `bins=None`.'
         ),
     ),
     (

@@ -66,6 +66,9 @@ YEAR = [None if k == 3 else 2020 + k for k in RNG.integers(0, 4, N).tolist()]
 DAY = RNG.integers(0, 40, N)
 X, STD = RNG.normal(0, 1.2, N), RNG.random(N) + 0.5
 NAMES = ("ant", "bee", "cow", "dog")
+STATE = np.random.default_rng(8).normal(0, 1.2, (N, 2))
+_FACTOR = np.tril(np.random.default_rng(9).normal(0.0, 0.3, (N, 2, 2))) + np.eye(2)
+COV = _FACTOR @ np.swapaxes(_FACTOR, 1, 2)
 
 TABLE = pa.table(
     {
@@ -84,6 +87,14 @@ TABLE = pa.table(
         "mean": np.zeros(N),
         "std": STD,
         "var": STD**2,
+        **{f"x{k}": STATE[:, k] for k in range(2)},
+        **{f"m{k}": np.zeros(N) for k in range(2)},
+        **{f"s{k}": np.sqrt(COV[:, k, k]) for k in range(2)},
+        **{f"c{i}{j}": COV[:, i, j] for i in range(2) for j in range(i + 1)},
+        "state": pa.array(STATE.tolist()),
+        "zeros": pa.array(np.zeros((N, 2)).tolist()),
+        "matrix": pa.array(COV.reshape(N, 4).tolist()),
+        "nested": pa.array(COV.tolist()),
         "nobody needs this": pa.array([{"a": 1}] * N),
     }
 )
@@ -133,6 +144,24 @@ CASES = {
     ),
     "variances": Case(
         Columns("x", ("mean",), "gaussian", ("var", "var")), safecal.gaussian(X, np.zeros(N), var=STD**2)
+    ),
+    "states of two axes": Case(
+        Columns(None, ("m0", "m1"), "gaussian", ("std", "s0", "s1"), by=("site",), axes=("x0", "x1")),
+        safecal.gaussian(STATE, np.zeros((N, 2)), std=np.sqrt(COV[:, (0, 1), (0, 1)])),
+        by={"site": SITE},
+    ),
+    "covariances": Case(
+        Columns(None, ("m0", "m1"), "gaussian", ("cov", "c00", "c10", "c11"), cluster="day", axes=("x0", "x1")),
+        safecal.gaussian(STATE, np.zeros((N, 2)), cov=COV),
+        cluster=DAY,
+    ),
+    "lists of covariances": Case(
+        Columns("state", ("zeros",), "gaussian", ("cov", "matrix")),
+        safecal.gaussian(STATE, np.zeros((N, 2)), cov=COV),
+    ),
+    "matrices": Case(
+        Columns("state", ("zeros",), "gaussian", ("cov", "nested")),
+        safecal.gaussian(STATE, np.zeros((N, 2)), cov=COV),
     ),
 }
 
@@ -323,7 +352,9 @@ def test_batches_beyond_give_the_same_sums(kind: str, case: str, tmp_path: Path,
 
 
 @pytest.mark.extra
-@pytest.mark.parametrize("case", ["several columns", "groups", "a column of lists", "clusters", "states"])
+@pytest.mark.parametrize(
+    "case", ["several columns", "groups", "a column of lists", "clusters", "states", "covariances", "matrices"]
+)
 class TestClusters:
     pytestmark = third_parties
 

@@ -133,9 +133,7 @@ def test_sums_merge_and_weights_count(y: np.ndarray, rng: np.random.Generator) -
     assert "no interval" in str(safecal.gaussian(y, np.zeros(N), std=1.0).evaluate(cluster=np.arange(N) // 4))
 
 
-def test_draws_of_vectors_and_classes_have_none(rng: np.random.Generator) -> None:
-    x = rng.standard_normal((50, 2))
-    assert safecal.ensemble(x, rng.standard_normal((50, 20, 2))).evaluate().forecast is None
+def test_classes_have_none() -> None:
     classes = safecal.evaluate([0, 1, 1], [0.2, 0.6, 0.7])
     assert classes.forecast is None
     with pytest.raises(UnavailableError, match="no forecasts of numbers or vectors"):

@@ -247,3 +247,11 @@ def test_what_to_do_is_a_command_where_there_is_one(tmp_path: Path, safecal: Saf
     states = _file(tmp_path, "truth,mean,std\n" + "\n".join(f"{a},0,1" for a in x), "states.csv")
     said = " ".join(safecal("evaluate", states, "--x", "truth").out.split())
     assert "`safecal.SafeTemperature`, fitted in Python on other rows, finds by how much." in said
+
+
+@pytest.mark.parametrize("command", ["watch", "compare", "plan", "recalibrate"])
+def test_options_of_forecasts_are_told_where_they_belong(command: str, safecal: Safecal, tmp_path: Path) -> None:
+    files = [tmp_path / "a.csv"] * (2 if command == "compare" else 1)
+    said = safecal(command, *files, "--mean", "m", "--cov", "c")
+    assert said.status == 2
+    assert "`--mean` belongs to `safecal evaluate`. In Python `safecal." in said.err

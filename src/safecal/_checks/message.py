@@ -40,6 +40,7 @@ PYTHON = {
     "a value a row": "`{name}` of shape (n,)",
     "belongs to one": "belongs to a prediction of shape (n,)",
     "a value a class": "`{name}` of shape {shape}",
+    "as many columns": "must name as many columns as `x_true`",
     # hints
     "drop": "drop or fill those rows first: safecal drops nothing by itself.",
     "a form": "`y_prob` for probabilities, `logits=` for log-odds or unnormalised log-probabilities.",
@@ -71,9 +72,11 @@ PYTHON = {
     "ratios of weights": "only their ratios matter: pass `{name} / {name}.mean()`.",
     "decisions": "these are decisions; a probability is a number such as 0.83.",
     "convert": "convert the column first, for example `{name}.astype(float)`.",
+    "not its mirror": "if that is rounding, pass `({name} + np.swapaxes({name}, -1, -2)) / 2`.",
 }
 # The same keys as in Python, where someone types something else. A phrase that is not here is the same everywhere.
 FRAME = {
+    "as many columns": "must be as many columns as `x_true` names",
     "drop": PYTHON["drop"],
     "log-odds": "these look like log-odds: name the column with `logits=`.",
     "percentages": "these look like percentages: divide the column by 100.",
@@ -92,12 +95,14 @@ FRAME = {
     " the columns with `logits=`.",
     "ratios of weights": "only their ratios matter: divide the column by its mean.",
     "convert": "convert the column to numbers first.",
+    "not its mirror": "if that is rounding, name the lower triangle alone, row by row.",
 }
 SHELL = FRAME | {
     "names columns": "names the classes of several columns",
     "a value a row": "one column",
     "belongs to one": "belongs to one column",
     "a value a class": "several",
+    "as many columns": "must be as many columns as `--x` names",
     "zero or one": "must be 0 or 1 when `--pos-label` is not given",
     "class number": "must be a class number from 0 to {last} when `--label` is not given",
     "one of labels": "must be one of the classes ({names})",

@@ -10,7 +10,7 @@ from .._kernels.states import Pose
 from .._types import AnyArray, ArrayLike, FloatArray, Spread
 from ..errors import CovarianceError, FormError, MissingValueError, OptionError, RangeError, ShapeError
 from .arrays import as_numbers, block, not_empty, refuse, slices
-from .message import fail, same_rows, show
+from .message import fail, phrase, same_rows, show
 
 __all__ = [
     "DIMENSIONS",
@@ -193,7 +193,7 @@ def _symmetric(batch: AnyArray, matrices: AnyArray, name: str) -> None:
             got=f"entries that differ by {largest:.3g} from their mirror",
             place=_matrix_place(at, matrices),
             count=(count, len(batch)) if matrices.ndim == 3 else None,
-            hint=f"if that is rounding, pass `({name} + np.swapaxes({name}, -1, -2)) / 2`.",
+            hint=phrase("not its mirror", name=name),
         )
 
 

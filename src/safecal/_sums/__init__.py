@@ -13,6 +13,7 @@
 ``causes``           errors of states by axis, classes as predicted and as they happened
 ``forecasts``        where outcomes fall in forecasts of numbers and vectors, scores and widths
 ``directions``       errors of states in every direction, and where their covariance is long or short
+``drawn``            the same of draws of vectors, together and by axis
 ``clusters``         what is summed of rows that depend on each other, by cluster
 ``cluster_pairs``    the same by cluster and group, and by cluster and cell of the predictions
 ``looks``            several looks at the same rows: what each may decide, and the decision of all

@@ -18,6 +18,7 @@ from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
 from .directions import DirectionSums
+from .drawn import DrawSums
 from .forecasts import ForecastSums, VectorSums
 from .histogram import counted
 from .nodes import Nodes, Spectrum, node_sums
@@ -143,7 +144,7 @@ class _Block(NamedTuple):
     nodes: Part | None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
-    forecast: ForecastSums | VectorSums | None = None
+    forecast: ForecastSums | VectorSums | DrawSums | None = None
     directions: DirectionSums | None = None
 
 
@@ -162,7 +163,7 @@ class Swept:
     nodes: FloatArray | None = None
     axes: Axes | None = None
     class_sums: ClassSums | None = None
-    forecast: ForecastSums | VectorSums | None = None
+    forecast: ForecastSums | VectorSums | DrawSums | None = None
     directions: DirectionSums | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:

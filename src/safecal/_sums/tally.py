@@ -18,6 +18,7 @@ from .cells import Cells, Points, WeightedCells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
 from .directions import DirectionSums
+from .drawn import DrawSums
 from .forecasts import ForecastSums, VectorSums
 from .histogram import Histogram, of_points, share_of_worst
 from .looks import Look
@@ -98,7 +99,7 @@ class Tally:
         How these sums look at the rows, where there are several ways, or where they may not do all that a verdict does.
     others : tuple of Tally
         The sums of other looks at the same rows.
-    forecast : ForecastSums, VectorSums or None
+    forecast : ForecastSums, VectorSums, DrawSums or None
         What forecasters look at, of forecasts of a number, or of a vector of up to 16 components.
     directions : DirectionSums or None
         What directions of states of 2 to 16 components are judged by; None where an early document was read.
@@ -137,7 +138,7 @@ class Tally:
     notes: tuple[str, ...] = ()
     look: Look | None = None
     others: tuple[Tally, ...] = ()
-    forecast: ForecastSums | VectorSums | None = None
+    forecast: ForecastSums | VectorSums | DrawSums | None = None
     directions: DirectionSums | None = None
 
     @classmethod
@@ -340,9 +341,8 @@ class Tally:
         """Return a JSON document. It holds sums, no row, and no name of a cluster."""
         content: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
-        for name in PARTS:
+        for name in (*PARTS, "group_nodes", "class_sums"):
             content[name] = _document(getattr(self, name))
-        content |= {"group_nodes": _document(self.group_nodes), "class_sums": _document(self.class_sums)}
         content["class_names"] = list(self.class_names)
         content |= {} if self.room is None else {"room": self.room}
         content |= {"notes": list(self.notes)} if self.notes else {}

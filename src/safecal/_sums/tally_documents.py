@@ -11,7 +11,8 @@ from .causes import Axes, ClassSums
 from .cells import Cells, WeightedCells
 from .clusters import Clusters
 from .directions import DirectionSums
-from .forecasts import VectorSums, read_sums
+from .drawn import DrawSums, read_sums
+from .forecasts import VectorSums
 from .histogram import Histogram
 from .looks import Look, unfitting_looks
 from .nodes import Nodes, NodeTable, Spectrum
@@ -72,6 +73,8 @@ def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "directions", f"must have matrices of the dimension {tally.dimension}"
     if tally.directions is not None and not tally.directions.sums[0] <= s.weight * 1.000001:
         yield "directions", f"must not have more than the weight {s.weight:.6g} of all rows"
+    if isinstance(tally.forecast, DrawSums) and len(tally.forecast.axes) != tally.dimension:
+        yield "forecast", f"must have {tally.dimension} axes, as many as `dimension` says"
     wrong = unfitting_looks(tally.look, tally.others, {name: getattr(tally, name) for name in _SHARED})
     if wrong is not None:
         yield "others", wrong

@@ -6,11 +6,11 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..errors import OptionError
 from ..visible import visible
+from .mistyped import way_out
 
 if TYPE_CHECKING:
     from ..options import LimitOptions
@@ -368,6 +368,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that says which word one may have meant."""
 
     known: Sequence[str] = ()  # the options of the command that was typed
+    command: str | None = None
 
     def __init__(self, *words: Any, **options: Any) -> None:
         super().__init__(*words, **options)
@@ -377,19 +378,8 @@ class Parser(argparse.ArgumentParser):
         found = re.fullmatch(r"argument (\S+): (must .*)", message, re.DOTALL)
         if found is not None:  # a value that is refused is told of as every other
             raise OptionError(f"`{found[1]}` {found[2]}.")
-        wrong, choices = _mistyped(message, self.known or tuple(self._option_string_actions))
-        near = get_close_matches(wrong, choices, n=1) if wrong else []
-        hint = f"\n\nHint: did you mean `{near[0]}`?" if near else f"\n\nHint: {self.prog} --help"
-        self.exit(2, f"safecal: {visible(message)}.{hint}\n")
-
-
-def _mistyped(message: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the word that is not known, and what it could have been."""
-    if message.startswith("unrecognized arguments: "):
-        wrong = next((word for word in message.split(": ", 1)[1].split() if word.startswith("-")), "")
-        return wrong.split("=")[0], options
-    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
-    return ("", ()) if found is None else (found[1], [word.strip("' ") for word in found[2].split(",")])
+        hint = way_out(message, self.command, self.known or tuple(self._option_string_actions), self.prog)
+        self.exit(2, f"safecal: {visible(message)}.\n\nHint: {hint}\n")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):

@@ -49,6 +49,7 @@ _EVALUATE = """examples:
   safecal evaluate patients.parquet --y died --prob p --features age,site,device
   safecal evaluate days.csv --by-label --y rain --prob p_rain --y fog --prob p_fog
   safecal evaluate regression.csv --x truth --mean prediction --std error
+  safecal evaluate track.csv --x px,py --mean mx,my --cov xx,yx,yy --cluster run
   safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
   safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
   safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
@@ -123,7 +124,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             one.set_defaults(run=_later(name), command=name)
             fill(one)
         if command == name:
-            parser.known = tuple(one._option_string_actions)
+            parser.known, parser.command = tuple(one._option_string_actions), command
     return parser
 
 
@@ -288,20 +289,24 @@ def _columns(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
 
 
 def _forecasts(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("forecasts of a number", "One of four forms; --y, or --x, names what happened.")
+    group = parser.add_argument_group(
+        "forecasts of a number, and states",
+        "One of four forms; --y, or --x, names what happened. A state has several columns: --x px,py --mean mx,my.",
+    )
     group.add_argument("--x", dest="y", action="append", metavar="COL", help="the same as --y")
-    group.add_argument("--mean", metavar="COL", help="column of means, with --std or --var")
-    group.add_argument("--std", metavar="COL", help="column of standard deviations")
-    group.add_argument("--var", metavar="COL", help="column of variances")
+    group.add_argument("--mean", action="append", metavar="COL", help="column of means, with --std, --var or --cov")
+    group.add_argument("--std", action="append", metavar="COL", help="column of standard deviations")
+    group.add_argument("--var", action="append", metavar="COL", help="column of variances")
+    rows = "columns of covariances: the matrix row by row, or its lower triangle row by row; 'cov_*' in their order"
+    group.add_argument("--cov", action="append", metavar="COL", help=rows)
     group.add_argument("--lower", metavar="COL", help="column of lower ends of intervals, with --upper and --coverage")
     group.add_argument("--upper", metavar="COL", help="column of upper ends")
     group.add_argument("--coverage", type=between(0, 1), metavar="X", help="how often intervals are to hold: 0.9")
     group.add_argument(
         "--quantile", action="append", type=level_and_column, metavar="LEVEL=COL", help="a quantile; give two or more"
     )
-    group.add_argument(
-        "--draws", action="append", metavar="COL", help="columns of draws; 'draw_*' names all that begin so"
-    )
+    begun = "columns of draws; 'draw_*' names all that begin so"
+    group.add_argument("--draws", action="append", metavar="COL", help=begun)
 
 
 def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:

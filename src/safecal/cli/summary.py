@@ -9,7 +9,6 @@ from ..families.predictions import family_named
 from ..judge.baseline import WORSE, Baseline
 from ..judge.display import (
     PLACE,
-    forecast_rows,
     inference_rows,
     look_rows,
     metric_rows,
@@ -18,6 +17,7 @@ from ..judge.display import (
     with_ends,
 )
 from ..judge.evaluation import Evaluation
+from ..judge.forecast_rows import forecast_rows
 from ..judge.verdict import SAFE
 from ..visible import shortened, visible
 

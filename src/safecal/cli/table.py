@@ -25,6 +25,7 @@ from ..inputs.columns import (
 )
 from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, open_source
+from ..inputs.states import check_states, split_names
 from ..inputs.text_files import log_kind
 from .terminal import Progress
 
@@ -97,7 +98,16 @@ class TableFile:
             if getattr(options, "verbalised", False):
                 raise FormError("`--verbalised` belongs to one column of `--prob`, without `--by-label`.")
             return cls(source, _label_columns(source, options.command, named, prob, logits, more))
-        if len(named) > 1:
+        axes: tuple[str, ...] = ()
+        if stated is not None and stated.form == "gaussian":
+            axes = split_names(source.columns, named)
+            axes = axes if len(axes) > 1 else ()
+        elif len(named) > 1 and stated is not None:
+            raise FormError(
+                f"`--x` names {len(named)} columns: intervals, quantiles and draws in columns are of one number.\n\n"
+                "Hint: states have means and `--std`, `--var` or `--cov`; for draws of vectors, `safecal.ensemble`."
+            )
+        if len(named) > 1 and not axes:
             raise FormError(
                 f"`--y` names {len(named)} columns, and one tells what happened.\n\nHint: for several labels a row, "
                 "each with its own `--prob`, add `--by-label`."
@@ -111,6 +121,7 @@ class TableFile:
             outcome=outcome,
             stated=stated,
             of_numbers=hasattr(options, "draws"),
+            axes=axes,
             **more,
         )
         return cls(source, _graded(source, columns) if getattr(options, "verbalised", False) else columns)
@@ -182,13 +193,16 @@ def _stated(options: argparse.Namespace, there: Sequence[str]) -> Stated | None:
     if not hasattr(options, "draws"):
         return None
     draws = matching(there, options.draws) if options.draws else None
-    names = ("mean", "std", "var", "lower", "upper", "coverage")
-    given: dict[str, Any] = {name: getattr(options, name) for name in names}
+    given: dict[str, Any] = {name: getattr(options, name) for name in ("lower", "upper", "coverage")}
+    for name in ("mean", "std", "var", "cov"):
+        found = split_names(there, getattr(options, name) or ())
+        given[name] = matching(there, found) if name == "cov" else found
     try:
         return Stated.of(**given, quantile=dict(options.quantile or ()), draws=draws)
     except FormError as error:
         hint = (
-            "`--mean m --std s`; `--lower a --upper b --coverage 0.9`; `--quantile 0.05=q05 ...`; or `--draws 'd_*'`."
+            "`--mean m --std s`; `--mean a,b --cov aa,ba,bb`; `--lower a --upper b --coverage 0.9`; "
+            "`--quantile 0.05=q05 ...`; or `--draws 'd_*'`."
         )
         raise FormError(f"{str(error).replace('`forecast`', 'a forecast')}\n\nHint: {hint}") from None
 
@@ -208,16 +222,21 @@ def chosen_columns(
     outcome: bool = True,
     stated: Stated | None = None,
     of_numbers: bool = False,
+    axes: tuple[str, ...] = (),
     **more: Unpack[ColumnOptions],
 ) -> Columns:
     """Return which column is what, by the options, or by name where only one reading is possible."""
     try:
         happened, known = find_columns(
-            source.columns, y, prob, logits, outcome=outcome, stated=stated, of_numbers=of_numbers
+            source.columns, y, prob, logits, outcome=outcome and not axes, stated=stated, of_numbers=of_numbers
         )
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
-    return _known(source, Columns(happened, known.values, known.form, known.spread, levels=known.levels, **more))
+    found = Columns(happened, known.values, known.form, known.spread, levels=known.levels, axes=axes, **more)
+    try:
+        return _known(source, found if found.spread is None else check_states(found))
+    except InputError as error:
+        raise about_columns(error, found, SHELL) from error
 
 
 def _label_columns(

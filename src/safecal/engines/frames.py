@@ -10,7 +10,6 @@ from .._checks.arrays import spelled_labels
 from .._checks.classes import class_shape, clip_value
 from .._checks.columns import spelled, whole_number
 from .._checks.message import FRAME, fail, show
-from .._checks.states import one_spread
 from .._optional import narwhals
 from .._steady import steady
 from .._sums.bins import Bins
@@ -18,6 +17,7 @@ from .._sums.splits import Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..inputs.columns import Columns, Stated, about_columns, check_by_label, matching, near_names
+from ..inputs.states import check_states
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits
@@ -38,10 +38,11 @@ def evaluate_frame(
     y_true: str | Sequence[str] = "y_true",
     y_prob: str | Sequence[str] | None = None,
     logits: str | Sequence[str] | None = None,
-    x_true: str | None = None,
-    mean: str | None = None,
-    std: str | None = None,
-    var: str | None = None,
+    x_true: str | Sequence[str] | None = None,
+    mean: str | Sequence[str] | None = None,
+    std: str | Sequence[str] | None = None,
+    var: str | Sequence[str] | None = None,
+    cov: str | Sequence[str] | None = None,
     lower: str | None = None,
     upper: str | None = None,
     coverage: float | None = None,
@@ -78,10 +79,13 @@ def evaluate_frame(
         The column of probabilities of the positive class; or one column a class; or one column of lists.
     logits : str or sequence of str
         Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
-    x_true, mean : str
-        The columns of true states and of their estimates, for scalar Gaussians.
-    std, var : str
-        The column of standard deviations, or of variances.
+    x_true, mean : str or sequence of str
+        The columns of true states and of their estimates, for Gaussians: one, or one a component, or one of lists.
+    std, var : str or sequence of str
+        The columns of standard deviations, or of variances.
+    cov : str or sequence of str
+        The columns of covariances, in their order: the matrix row by row, or its lower triangle row by row. Patterns
+        such as ``"cov_*"`` name columns in the order of the frame; one column may hold lists, or lists of lists.
     lower, upper : str
         The columns of the ends of intervals, as in `intervals`; with ``coverage``.
     coverage : float
@@ -144,15 +148,18 @@ def evaluate_frame(
         frame = frame.to_native()
     there = _names(frame)
     stated = None
+    spreads = {"std": _several(std), "var": _several(var), "cov": _several(cov)}
+    if spreads["cov"] is not None:
+        spreads["cov"] = matching(there, spreads["cov"])
     if any(value is not None for value in (lower, upper, coverage, quantile, draws)):
-        patterns = None if draws is None else [draws] if isinstance(draws, str) else list(draws)
+        patterns = _several(draws)
         stated = Stated.of(
-            mean=mean, std=std, var=var, lower=lower, upper=upper, coverage=coverage, quantile=quantile,
+            mean=_several(mean), **spreads, lower=lower, upper=upper, coverage=coverage, quantile=quantile,
             draws=None if patterns is None else matching(there, patterns),
         )  # fmt: skip
     columns = _columns(
         {"y_prob": y_prob, "logits": logits, "mean": mean},
-        {"y_true": y_true, "x_true": x_true, "std": std, "var": var, "cluster": cluster},
+        {"y_true": y_true, "x_true": x_true, "cluster": cluster, **spreads},
         by,
         sample_weight,
         {"pos_label": pos_label, "labels": labels, "clip": clip},
@@ -161,10 +168,12 @@ def evaluate_frame(
     )
     if features is not None:
         columns = replace(columns, features=(features,) if isinstance(features, str) else tuple(features))
-    _there(there, columns)
     gaussian = columns.form in ("gaussian", "ensemble")
     bins = Plan.wanted(bins, not gaussian, bin_on, strategy)
     try:
+        if columns.form == "gaussian":
+            check_states(columns)
+        _there(there, columns)
         lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile" and not columns.features)
         if lazy is not None and rows > max_rows:
             _refuse_features(columns, max_rows)
@@ -206,13 +215,13 @@ def _columns(
         )  # fmt: skip
     form = given[0]
     values = (forms[form],) if isinstance(forms[form], str) else tuple(forms[form])
-    if len(values) < 2 and not isinstance(forms[form], str):
+    if len(values) < 2 and not isinstance(forms[form], str) and form != "mean":
         hint = "for two classes pass the name alone; for a column of lists, too."
         raise fail(ShapeError, form, "must name two columns or more, where it is a list", got=show(list(values)),
                    hint=hint)  # fmt: skip
     groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if form != "mean":
-        for name in ("x_true", "std", "var"):
+        for name in ("x_true", "std", "var", "cov"):
             if names[name] is not None:
                 raise fail(OptionError, name, "belongs to Gaussians, with `mean=`", got=f"`{form}`")
         labels = None if options["labels"] is None else tuple(options["labels"])
@@ -230,9 +239,23 @@ def _columns(
     for name, value in options.items():
         if value is not None:
             raise fail(OptionError, name, "belongs to classifiers", got="`mean`")
-    spread = one_spread({"cov": None, "chol": None, "precision": None} | {k: names[k] for k in ("std", "var")})
-    x_true = _text(names["x_true"], "x_true")
-    return Columns(x_true, values, "gaussian", (spread[0], str(spread[1])), groups, names["cluster"], sample_weight)
+    given = [name for name in ("std", "var", "cov") if names[name] is not None]
+    if len(given) != 1:
+        raise fail(
+            FormError, "std", "or `var` or `cov` must name the spread, exactly one of them",
+            got=" and ".join(f"`{name}`" for name in given) or "none",
+            hint="`std=` or `var=` for independent components, `cov=` for the columns of a covariance matrix.",
+        )  # fmt: skip
+    axes = names["x_true"] if isinstance(names["x_true"], list | tuple) else ()
+    x_true = None if axes else _text(names["x_true"], "x_true")
+    spread = (given[0], *names[given[0]])
+    return Columns(
+        x_true, values, "gaussian", spread, groups, names["cluster"], sample_weight, axes=tuple(axes)
+    )  # fmt: skip
+
+
+def _several(value: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
 def _text(value: Any, name: str) -> str:
@@ -286,7 +309,7 @@ def _far(frame: Any) -> bool:
 def _says_itself(schema: Any, columns: Columns) -> bool:
     """Tell whether the types of columns say what they are; text that may spell numbers is for the reader."""
     nw = narwhals()
-    numbers = [columns.values[0], columns.spread and columns.spread[1], columns.sample_weight]
+    numbers = [columns.values[0], *(columns.spread or ())[1:], columns.sample_weight]
     if any(name is not None and not schema[name].is_numeric() for name in numbers):
         return False
     kind = schema[columns.y_true]
@@ -299,7 +322,8 @@ def _says_itself(schema: Any, columns: Columns) -> bool:
 def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
     """Return the lazy frame and its rows, where its engine can do the work; else None."""
     on_workers = columns.features and library(frame) == "pyspark"  # they search slices themselves
-    if len(columns.values) > 1 or columns.form == "ensemble" or on_workers or not (_far(frame) or anyway):
+    of_one = len(columns.values) == 1 and not columns.axes and (columns.spread or ("",))[0] != "cov"
+    if not of_one or columns.form == "ensemble" or on_workers or not (_far(frame) or anyway):
         return None, 0
     nw = narwhals()
     known = nw.from_native(frame, pass_through=True)

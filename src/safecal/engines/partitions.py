@@ -5,6 +5,8 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, closing
 from typing import Any, Literal, Unpack, final
 
+import numpy as np
+
 from .._checks.message import fail
 from .._optional import pyarrow
 from .._sums.bins import Bins
@@ -374,7 +376,7 @@ def _nothing() -> InputError:
 def _example(columns: Columns, classes: int) -> Predictions:
     """Return one row of the family and the number of classes, for what does not depend on values."""
     if columns.form == "gaussian":
-        return gaussian([0.0], [0.0], std=1.0)
+        return gaussian(np.zeros((1, classes)), np.zeros((1, classes)), std=1.0)
     return bernoulli([0], [0.5]) if classes == 1 else categorical([0], [[1.0 / classes] * classes])
 
 

@@ -23,11 +23,13 @@ from .._checks.densities import (
 from .._checks.message import fail
 from .._steady import steady
 from .._sums.directions import DirectionColumns
+from .._sums.drawn import DrawColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import FormError, UnavailableError
 from .distributions import Integral, Law, adapt
+from .drawn import SEED, drawn_columns, drawn_forecast, draws_kept
 from .family import BLOCK, Cumulants, FamilyWords, Partition
 from .gaussian import Gaussian
 from .integrals import Moments, Quadrature
@@ -113,7 +115,7 @@ def offered_law(dist: Any, x: FloatArray) -> Law | None:
 
     single = np.asarray(log_density(quantile(0.5))).dtype != np.float64  # too coarse for an integral to settle
     integrals = () if single else (Quadrature(name, rows, quantiles, np.zeros(1)),)
-    return Law(name, at, draw, integrals)
+    return Law(name, at, draw, integrals, quick=not table)
 
 
 @final
@@ -137,6 +139,7 @@ class Density(Predictions):
     components: int  # numbers in an outcome
     look: Look | None = None
     matched: Gaussian | None = None  # states of the same means and covariances, where these are known
+    looked: Callable[[], FloatArray | None] | None = None  # what forecasters look at, by draws, when it is asked for
 
     @property
     def n(self) -> int:
@@ -150,6 +153,10 @@ class Density(Predictions):
     def _block_rows(self) -> int:
         # The columns exist already, and an integral is taken of all rows at once.
         return max(BLOCK, self.n)
+
+    def forecast_columns(self, rows: Rows) -> DrawColumns | None:
+        found = None if self.looked is None else self.looked()
+        return None if found is None else drawn_columns(found[:, rows], self.components)
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         if self.entropy is None:
@@ -222,11 +229,24 @@ def _integrated(law: Law) -> tuple[Integral, Cumulants] | None:
     return None
 
 
+def _later(
+    x: FloatArray, draws: int, draw: Callable[[np.random.Generator], FloatArray]
+) -> Callable[[], FloatArray | None]:
+    """Draw when it is asked what forecasters look at, from a generator of its own: the same rows, the same answer."""
+
+    def found() -> FloatArray | None:
+        rng = np.random.default_rng(SEED)
+        return drawn_forecast(x, [np.asarray(draw(rng), dtype=np.float64) for _ in range(draws_kept(x, draws))])
+
+    return found
+
+
 def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> Density:
     n = len(x)
     rule = "one log-density for each row of `x_true`"
     found = outcome_log_density(row_values(law.log_density(x), (n,), "dist", rule), "dist")
     surprisal = -found
+    looked = _later(x, draws, law.draw) if law.quick else None
     integrated = _integrated(law)
     if integrated is not None:
         integral, at_one = integrated
@@ -234,7 +254,8 @@ def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> 
             np.array(np.broadcast_to(c, (n,))) for c in (-at_one.mean, np.maximum(at_one.variance, 0.0), -at_one.third)
         )
         return Density(
-            surprisal - entropy, varentropy, third, surprisal, entropy, None, integral.method, None, integral, x[0].size
+            surprisal - entropy, varentropy, third, surprisal, entropy, None,
+            integral.method, None, integral, x[0].size, looked=looked,
         )  # fmt: skip
 
     def log_density(values: FloatArray) -> FloatArray:
@@ -246,7 +267,7 @@ def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> 
     variance = None if known else drawn.varentropy / draws
     return Density(
         surprisal - entropy, drawn.varentropy, drawn.third_cumulant, surprisal, entropy, variance,
-        "draws", draws, None, x[0].size,
+        "draws", draws, None, x[0].size, looked=looked,
     )  # fmt: skip
 
 
@@ -266,11 +287,20 @@ def _from_pair(
     def draw() -> FloatArray:
         return row_values(sampler(rng), x.shape, "sampler", "one draw for each row, shaped like `x_true`")
 
-    drawn = _drawn(at, draw, n, draws)
+    kept: list[FloatArray] = []
+    many = draws_kept(x, draws)
+
+    def remembered() -> FloatArray:
+        one = draw()
+        if len(kept) < many:
+            kept.append(one)
+        return one
+
+    drawn = _drawn(at, remembered, n, draws)
     variance = drawn.varentropy / draws
     return Density(
         drawn.mean - found, drawn.varentropy, drawn.third_cumulant, None, None, variance,
-        "draws", draws, None, x[0].size,
+        "draws", draws, None, x[0].size, looked=lambda: drawn_forecast(x, kept),
     )  # fmt: skip
 
 
@@ -311,7 +341,7 @@ def density(
         ``sampler(rng)`` returns one fresh draw for each row, shaped like ``x_true``; to go with ``log_density``. It is
         called ``draws`` times. Draws shared by the rows would make their excesses dependent.
     draws : int, default 64
-        Draws for each row, where draws are needed; at least 3.
+        Draws for each row, where draws are needed; at least 3. `Evaluation.forecast` looks at as many.
     rng : None, int or numpy.random.Generator, optional
         Where draws come from.
 

@@ -41,6 +41,7 @@ class Law:
     draw: Callable[[np.random.Generator], FloatArray]  # -> one fresh draw for each row, shaped like x_true
     integrals: tuple[Integral, ...] = ()  # in the order of preference
     entropy: FloatArray | None = None  # where it is known but the integrals are not
+    quick: bool = True  # whether one draw for each row takes one call
 
 
 def adapt(dist: Any, x: FloatArray) -> Law:

@@ -10,22 +10,21 @@ from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.densities import no_inference_data
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
 from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_out_nees, log_spread, whitened
-from .._kernels.forecasts import crps_of_draws, interval_score, rank_among
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
 from .._steady import steady
-from .._sums.forecasts import LEVELS, ForecastColumns
+from .._sums.drawn import DrawColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
+from .drawn import drawn_columns, looked_at
 from .family import FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
 __all__ = ["MOMENTS", "NEIGHBOURS", "Ensemble", "ensemble", "neighbour_columns"]
 
-_SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
-_ELEMENTS = 1 << 21  # numbers of a block of pools
+_ELEMENTS = 1 << 18  # numbers of a block of pools
 _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for: more tell hardly more
 
 MOMENTS = Look("moments", "by the mean and the covariance of the draws")
@@ -55,7 +54,7 @@ class Ensemble(Predictions):
     look: Look = MOMENTS
     others: tuple["Ensemble", ...] = ()
     row_labels: RowLabels | None = None
-    stated: FloatArray | None = None  # of a number: the columns that forecasters look at, as `_stated` makes them
+    stated: FloatArray | None = None  # what forecasters look at, as `looked_at` finds it
 
     @property
     def n(self) -> int:
@@ -91,12 +90,10 @@ class Ensemble(Predictions):
         order = spread_cells(self.columns[3, rows], self.components) if len(self.columns) > 3 else None
         return Spectral(None, None, order)
 
-    def forecast_columns(self, rows: Rows) -> ForecastColumns | None:
+    def forecast_columns(self, rows: Rows) -> DrawColumns | None:
         if self.stated is None:
             return None
-        found, levels = self.stated[:, rows], len(LEVELS)
-        rank, crps, spread, error = found[:4]
-        return ForecastColumns(rank, crps, spread, error, found[4 : 4 + levels].T, found[4 + levels :].T)
+        return drawn_columns(self.stated[:, rows], self.components)
 
     def _partition(self, rows: slice) -> Partition:
         return _no_partition()
@@ -180,27 +177,12 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
         if known:
             moments[:3, rows] = exchanged(0.5 * left_out_nees(white))
             moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
-    stated = _stated(x[:, 0], points[..., 0]) if d == 1 else None
+    stated = looked_at(x, points)
     if not known:
         look = replace(NEIGHBOURS, acquits=False, why=_FEW)
         return Ensemble(neighbours, d, m, look, (), labels, stated)
     look = ON_A_LINE if d == 1 else MOMENTS
     return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated)
-
-
-def _stated(y: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return rank, CRPS, standard deviation and error, then widths and scores of intervals between quantiles."""
-    spread = draws.std(axis=1, ddof=1)
-    # The same rows give the same answer: chance is drawn from a generator of its own.
-    rank = rank_among(y, draws, np.random.default_rng(_SEED).random(len(y)))
-    m = draws.shape[1]
-    # Few draws give a spread that is too small more often than too large: what makes the mean square 1, as for NEES.
-    fewer = m * (m - 3.0) / ((m - 1.0) * (m + 1.0)) if m > 3 else 1.0
-    error = np.sqrt(fewer) * (y - draws.mean(axis=1)) / spread
-    ends = [np.quantile(draws, (0.5 - 0.5 * at, 0.5 + 0.5 * at), axis=1) for at in LEVELS]
-    widths = [high - low for low, high in ends]
-    scores = [interval_score(y, low, high, at) for (low, high), at in zip(ends, LEVELS, strict=True)]
-    return np.stack([rank, crps_of_draws(y, draws), spread, error, *widths, *scores])
 
 
 def _spread(pool: FloatArray, start: int) -> FloatArray:

@@ -19,6 +19,7 @@ from .._steady import steadied
 from .._sums.causes import ClassSums
 from .._sums.clusters import Near
 from .._sums.directions import DirectionColumns
+from .._sums.drawn import DrawColumns
 from .._sums.forecasts import ForecastColumns, VectorColumns
 from .._sums.nodes import AT_NEAR, Cumulants, Nodes, Partition, Spectral
 from .._sums.scored import Scored, possible_weight
@@ -89,9 +90,8 @@ class FamilyWords:
 
         Examples
         --------
-        >>> words = FamilyWords(scaled="covariances", sense="small")
-        >>> words.times(2.0), words.times(0.25)
-        ('2 times too small', '4 times too large')
+        >>> FamilyWords(scaled="covariances", sense="small").times(0.25)
+        '4 times too large'
         """
         hot, cold = ("small", "large") if self.sense == "small" else ("large", "small")
         times = self.multiple(temperature if temperature > 1.0 else 1.0 / temperature if temperature else math.inf)
@@ -151,7 +151,7 @@ class Family(ABC):
         """Return the errors of states over the standard deviations stated for their axes, (n, d); None for others."""
         return None
 
-    def forecast_columns(self, rows: Rows) -> ForecastColumns | VectorColumns | None:
+    def forecast_columns(self, rows: Rows) -> ForecastColumns | VectorColumns | DrawColumns | None:
         """Return what forecasters look at, of forecasts of a number or of a vector; None for others."""
         return None
 
@@ -234,12 +234,9 @@ class Family(ABC):
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         """Return the range of the value that rows are binned on; uniform bins cut it into equal parts."""
-        raise fail(
-            OptionError,
-            "bins",
-            f"of {self.family} predictions cannot be uniform: {bin_on} has no bounds",
-            hint='pass `strategy="quantile"`, or edges: `bins=Bins.from_edges([...])`.',
-        )
+        rule = f"of {self.family} predictions cannot be uniform: {bin_on} has no bounds"
+        hint = 'pass `strategy="quantile"`, edges: `bins=Bins.from_edges([...])`, or `bins=None`.'
+        raise fail(OptionError, "bins", rule, hint=hint)
 
     def gaps(self, rows: Rows) -> FloatArray:
         """Return how much less likely each other outcome is than the most likely one, where outcomes can be listed.

@@ -8,7 +8,7 @@ from typing import Self, final
 import numpy as np
 
 from .._types import FloatArray
-from ..inference.forecasts import Vector
+from ..inference.forecasts import Forecast
 from ..inference.law import normal_score
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
@@ -166,15 +166,18 @@ def forest(name: str, title: str, found: Sequence[Finding], *, bars: bool) -> Ma
     return picture(name, (_WIDTH, bottom + 50.0), title, _described(found), *parts)
 
 
-def factors_of(vector: Vector) -> list[tuple[str, Interval]]:
-    """Return how many times the spread of each axis is too small, and of the two extreme directions."""
+def factors_of(forecast: Forecast) -> list[tuple[str, Interval]]:
+    """Return how many times the spread of each axis is too small, and of the two extreme directions of Gaussians."""
+    vector = forecast.vector
+    if vector is None:
+        return [(f"axis {k}", axis.spread) for k, axis in enumerate(forecast.axes)]
     axes = [(f"axis {k}", factor) for k, factor in enumerate(vector.spread)]
     return [*axes, ("widest direction", vector.largest.factor), ("narrowest", vector.smallest.factor)]
 
 
-def directions_picture(name: str, vector: Vector) -> Markup:
+def directions_picture(name: str, forecast: Forecast) -> Markup:
     """Return how many times the stated spread is too small, along each axis and in the extreme directions."""
-    found = factors_of(vector)
+    found = factors_of(forecast)
     scale = Scale(*factor_range([factor for _, factor in found], 1.0), 130.0, _WIDTH - 64.0, log=True)
     bottom = _TOP + _STEP * len(found)
     ticks = [t for t in scale.ticks(5) if scale.start + 1.0 < scale(t) < scale.end - 1.0]

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._sums.forecasts import LEVELS, VectorSums
+from .._sums.drawn import DrawSums
+from .._sums.forecasts import LEVELS, ForecastSums, VectorSums
 from .._sums.tally import Tally
 from .._types import FloatArray
 from .directions import Direction, least_of_largest
@@ -176,7 +177,9 @@ class Forecast:
     band : (float, float)
         Between which 95 % of those shares lie for a right forecast, each by itself.
     vector : Vector or None
-        Of vectors, the same by axis, by direction, and by pair of axes.
+        Of Gaussian vectors, the same by axis, by direction, and by pair of axes.
+    axes : tuple of Forecast
+        Of draws of vectors, the same of each axis, as forecasts of a number; their intervals hold together.
 
     Examples
     --------
@@ -196,13 +199,17 @@ class Forecast:
     ranks: FloatArray
     band: tuple[float, float]
     vector: Vector | None = None
+    axes: tuple[Forecast, ...] = ()
 
     @classmethod
     def of(cls, tally: Tally, level: float) -> Self | None:
         """Read it off the sums; None where there are none. Rows are taken as independent."""
-        sums = tally.forecast
-        if sums is None or not sums.sums[0] > 0.0:
+        if tally.forecast is None or not tally.forecast.sums[0] > 0.0:
             return None
+        return cls._of(tally.forecast, tally, level)
+
+    @classmethod
+    def _of(cls, sums: ForecastSums | VectorSums | DrawSums, tally: Tally, level: float) -> Self:
         weight, square = (float(x) for x in sums.sums[:2])
         n = weight * weight / square
         clustered = tally.clusters is not None
@@ -213,10 +220,18 @@ class Forecast:
         if n >= 1e5:
             ends += np.array([-1.0, 1.0]) * special.ndtri(1.0 - alpha) * math.sqrt(cell * (1.0 - cell) / n)
         where = sums.ranks / weight, (float(ends[0]), float(ends[1]))
-        if isinstance(sums, VectorSums):
+        if isinstance(sums, VectorSums | DrawSums):
             held = tuple(Coverage(at, share, math.nan, math.nan) for at, share in zip(LEVELS, shares, strict=True))
-            vector = Vector.of(sums, tally, n, level)
             none = Interval(math.nan, math.nan, math.nan, level, "none: a vector has one for each axis")
+            if isinstance(sums, DrawSums):
+                each = 1.0 - (1.0 - level) / len(sums.axes)  # so that all axes hold together
+                axes = tuple(
+                    replace(cls._of(axis, tally, each), spread=_drawn(sums, k + 1, n, each, clustered))
+                    for k, axis in enumerate(sums.axes)
+                )
+                whole = _drawn(sums, 0, n, level, clustered)
+                return cls(held, math.nan, math.nan, none, whole, *where, axes=axes) if len(axes) > 1 else axes[0]
+            vector = Vector.of(sums, tally, n, level)
             return cls(held, math.nan, math.nan, none, _whole(sums, n, alpha, clustered), *where, vector)
         widths, scores = (sums.at_levels(part).tolist() for part in (0, 1))
         coverage = tuple(Coverage(*each) for each in zip(LEVELS, shares, widths, scores, strict=True))
@@ -250,6 +265,8 @@ class Forecast:
         ]
         content = {"coverage": held, **numbers, "bias": self.bias.to_dict(), "spread": self.spread.to_dict()}
         content |= {"ranks": self.ranks.tolist(), "said": self.said}
+        if self.axes:
+            content["axes"] = [axis.to_dict() for axis in self.axes]
         return documents.document(
             "forecast", content if self.vector is None else content | {"vector": self.vector.to_dict()}
         )
@@ -284,6 +301,21 @@ def _whole(sums: VectorSums, n: float, alpha: float, clustered: bool) -> Interva
     many = n * sums.matrices.shape[1]
     low, high = (math.sqrt(many * second / float(special.chdtri(many, p))) for p in (alpha, 1.0 - alpha))
     return Interval(math.sqrt(second), low, high, 1.0 - 2.0 * alpha, "chi-square")
+
+
+def _drawn(sums: DrawSums, place: int, n: float, level: float, clustered: bool) -> Interval:
+    """Return how much farther outcomes lie than draws; a t interval of the log of the ratio, for draws of any shape."""
+    distance, own, distance2, own2, both, wide = (sums.distances[place] / sums.sums[0]).tolist()
+    ratio = max(distance / own, 0.0)
+    root = math.sqrt(ratio)
+    if clustered or n < 2.0 or root == 0.0:
+        why = "none: rows depend on each other" if clustered else "none: too few rows"
+        return Interval(root, 0.0, math.inf, level, why)
+    varies = distance2 - 2.0 * ratio * both + ratio * ratio * own2
+    # Never narrower than draws themselves vary: of heavy tails, few outcomes may have shown nothing yet.
+    error = math.sqrt(max(varies, ratio * ratio * (wide - own * own), 0.0) / (n - 1.0)) / distance
+    reach = math.exp(min(0.5 * float(special.stdtrit(n - 1.0, 0.5 + 0.5 * level)) * error, 700.0))
+    return Interval(root, root / reach, root * reach, level, "t of the log")
 
 
 def _correlation(value: float, n: float, alpha: float, level: float, clustered: bool) -> Interval:

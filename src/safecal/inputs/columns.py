@@ -55,8 +55,9 @@ class Columns:
         Gaussians the mean; for intervals their two ends; quantiles; draws.
     form : {"y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble"}
         What ``values`` are.
-    spread : (str, str) or None
-        ``("std", column)`` or ``("var", column)``, for Gaussians.
+    spread : tuple of str or None
+        For Gaussians ``"std"``, ``"var"`` or ``"cov"``, then the columns: one a component; or those of the
+        covariance matrix row by row, those of its lower triangle row by row, or one column of lists.
     by : tuple of str
         The columns to group by.
     cluster, sample_weight : str or None
@@ -81,6 +82,8 @@ class Columns:
         What stands beside every result.
     grid : Grid or None
         The steps in which confidences were said, where they were.
+    axes : tuple of str
+        Where a state has several components: the column of what happened of each, instead of ``y_true``.
 
     Examples
     --------
@@ -92,7 +95,7 @@ class Columns:
     y_true: str | None
     values: tuple[str, ...]
     form: str
-    spread: tuple[str, str] | None = None
+    spread: tuple[str, ...] | None = None
     by: tuple[str, ...] = ()
     cluster: str | None = None
     sample_weight: str | None = None
@@ -106,6 +109,7 @@ class Columns:
     notes: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
     grid: Grid | None = None
+    axes: tuple[str, ...] = ()
 
     @property
     def of_classes(self) -> bool:
@@ -122,9 +126,9 @@ class Columns:
     def measured(self) -> tuple[str, ...]:
         """The columns of outcomes, predictions and weights, each once."""
         outcome = () if self.y_true is None else (self.y_true,)
-        spread = () if self.spread is None else (self.spread[1],)
+        spread = () if self.spread is None else self.spread[1:]
         more = (name for name in (self.sample_weight, self.choices) if name is not None)
-        return tuple(dict.fromkeys((*outcome, *self.outcomes, *self.values, *spread, *more)))
+        return tuple(dict.fromkeys((*outcome, *self.outcomes, *self.axes, *self.values, *spread, *more)))
 
 
 @final
@@ -134,16 +138,17 @@ class Stated:
 
     values: tuple[str, ...]
     form: str
-    spread: tuple[str, str] | None = None
+    spread: tuple[str, ...] | None = None
     levels: tuple[float, ...] = ()
 
     @classmethod
     def of(
         cls,
         *,
-        mean: str | None = None,
-        std: str | None = None,
-        var: str | None = None,
+        mean: Sequence[str] | None = None,
+        std: Sequence[str] | None = None,
+        var: Sequence[str] | None = None,
+        cov: Sequence[str] | None = None,
         lower: str | None = None,
         upper: str | None = None,
         coverage: float | None = None,
@@ -157,8 +162,9 @@ class Stated:
         >>> Stated.of(quantile={0.95: "high", 0.05: "low"}).values
         ('low', 'high')
         """
+        spreads = [(name, *names) for name, names in (("std", std), ("var", var), ("cov", cov)) if names]
         parts: dict[str, dict[str, Any]] = {
-            "gaussian": {"mean": mean, "std or var": std or var},
+            "gaussian": {"mean": mean or None, "std, var or cov": spreads or None},
             "intervals": {"lower": lower, "upper": upper, "coverage": coverage},
             "quantiles": {"quantile": quantile or None},
             "ensemble": {"draws": draws or None},
@@ -168,16 +174,16 @@ class Stated:
             return None
         form = given[0]
         missing = [name for name, value in parts[form].items() if value is None]
-        if len(given) > 1 or missing or (std and var):
-            rule = "must be stated in one way: mean and std or var; lower, upper and coverage; quantile; or draws"
+        if len(given) > 1 or missing or len(spreads) > 1:
+            rule = "must be stated in one way: mean and std, var or cov; lower, upper and coverage; quantile; or draws"
             got = (
                 f"no {' and no '.join(missing)}"
                 if missing
-                else " and ".join(given if len(given) > 1 else ("std", "var"))
+                else " and ".join(given if len(given) > 1 else (one[0] for one in spreads))
             )
             raise fail(FormError, "forecast", rule, got=got)
-        if mean is not None:
-            return cls((mean,), form, ("std", std) if std is not None else ("var", str(var)))
+        if mean:
+            return cls(tuple(mean), form, spreads[0])
         if lower is not None and upper is not None and coverage is not None:
             return cls((lower, upper), form, None, (coverage,))
         if quantile:
@@ -337,6 +343,10 @@ def near_names(name: str, there: Sequence[str], most: int = 10) -> str:
     return f"{'did you mean' if near else 'there are'} {some}{'?' if near else '.'}"
 
 
+def _together(names: Sequence[str]) -> str:
+    return " ".join((*names[:4], "...") if len(names) > 4 else names)
+
+
 _ARGUMENTS = {"pos_label": "--pos-label", "labels": "--label", "clip": "--clip"}
 
 
@@ -346,14 +356,13 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
     if complaint is None:
         return error
     named: dict[str, Any] = {
-        "y_true": columns.y_true, "x_true": columns.y_true, "cluster": columns.cluster,
+        "y_true": columns.y_true, "x_true": columns.y_true or _together(columns.axes), "cluster": columns.cluster,
         "sample_weight": columns.sample_weight,
     }  # fmt: skip
-    values = " ".join(columns.values[:4])
-    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws"), values)
+    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws"), _together(columns.values))
     named |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
     if columns.spread is not None:
-        named[columns.spread[0]] = columns.spread[1]
+        named[columns.spread[0]] = _together(columns.spread[1:])
     if surface is SHELL:
         named |= _ARGUMENTS
     place = complaint.place

@@ -19,9 +19,9 @@ from ..families.categorical import Categorical
 from ..families.classifier import Labelled, classifier
 from ..families.ensemble import ensemble
 from ..families.forecasts import intervals, quantiles
-from ..families.gaussian import gaussian
 from ..families.predictions import Predictions
 from .columns import Columns
+from .states import states_of
 from .values import Column, keys, known, labels, not_numbers, numbers, truths
 
 __all__ = ["Batch", "Reader", "Rows", "join_batches", "prediction_values", "refuse_labels"]
@@ -172,14 +172,16 @@ class Reader:
         columns = self.columns
         size = _size(rows)
         several = {name: truths(rows[name], name) for name in columns.outcomes}
-        outcome = _beside(several) if several else self._outcome(rows)
+        axes = {name: numbers(rows[name], name) for name in columns.axes}
+        outcome = _beside(several or axes) if several or axes else self._outcome(rows)
         each = {name: numbers(rows[name], name) for name in columns.values}
         values = _beside(each)
-        spread = None if columns.spread is None else numbers(rows[columns.spread[1]], columns.spread[1])
+        spreads = {name: numbers(rows[name], name) for name in (columns.spread or ())[1:]}
+        spread = _beside(spreads) if spreads else None
         weight = None if columns.sample_weight is None else numbers(rows[columns.sample_weight], columns.sample_weight)
         cluster = None if columns.cluster is None else keys(rows[columns.cluster], columns.cluster)
-        used: dict[Any, Column | None] = {**(several or {columns.y_true: outcome}), **each}
-        used |= {columns.spread and columns.spread[1]: spread, columns.sample_weight: weight, columns.cluster: cluster}
+        used: dict[Any, Column | None] = {**(several or axes or {columns.y_true: outcome}), **each, **spreads}
+        used |= {columns.sample_weight: weight, columns.cluster: cluster}
         kept = self._kept({str(name): column for name, column in used.items() if column is not None}, size)
         if kept is not None and not kept.any():
             return None
@@ -257,10 +259,9 @@ class Reader:
         assert outcome is not None
         y, v = outcome.values[part], values.values[part]
         if columns.form == "gaussian":
-            assert columns.spread is not None
             assert spread is not None
-            given: dict[str, Any] = {columns.spread[0]: spread.values[part]}
-            return gaussian(y, v, **given)
+            self._look_across(y, v)
+            return states_of(columns, y, v, spread.values[part])
         if columns.outcomes:
             both: dict[str, Any] = {"y_prob": None, "logits": None, columns.form: v}
             return Labelled.of(y, **both, labels=columns.outcomes, clip=columns.clip, fewest=1).predictions
@@ -272,7 +273,7 @@ class Reader:
         if columns.form == "ensemble":
             return ensemble(y, v)
         v = v if columns.grid is None else columns.grid.moved(v)
-        given = {columns.form: v}
+        given: dict[str, Any] = {columns.form: v}
         names = None if columns.labels is None else _alike_typed(columns.labels, y)
         if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:
             y, names = np.where(y, "true", "false"), ends
@@ -327,7 +328,8 @@ class Reader:
         self._width = self._width or values.shape[1]
         if values.shape[1] != self._width:
             rule = f"must hold lists of one length, {self._width}"
-            raise fail(ShapeError, self.columns.form, rule, got=f"{values.shape[1]}", place="row 0")
+            name = self.columns.form if self.columns.of_classes else self.columns.values[0]
+            raise fail(ShapeError, name, rule, got=f"{values.shape[1]}", place="row 0")
 
     def _counted(self, error: InputError, size: int, rest: Iterator[Rows]) -> InputError:
         """Name the row of the stream, and count all rows that break the same rule."""

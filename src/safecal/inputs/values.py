@@ -221,10 +221,10 @@ def _matrix(flat: AnyArray, lengths: AnyArray, missing: BoolArray | None, name: 
         )  # fmt: skip
     if flat.dtype.kind not in "iuf":
         raise not_numbers(name, f"list of {flat.dtype}")
-    found = flat.reshape(-1, width)
+    found = flat.reshape(-1, width, *flat.shape[1:])  # lists of lists are matrices
     if missing is None:
         return Column(found)
-    whole = np.full((len(lengths), width), np.nan)
+    whole = np.full((len(lengths), *found.shape[1:]), np.nan)
     whole[here] = found
     return Column(whole, missing)
 

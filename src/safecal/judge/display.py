@@ -11,7 +11,6 @@ from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.table_views import SIDES
 from ..inference.cox import Cox
-from ..inference.forecasts import Forecast, Vector
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
@@ -30,7 +29,6 @@ __all__ = [
     "ece_of",
     "empty_bins",
     "evaluation_text",
-    "forecast_rows",
     "inference_rows",
     "look_rows",
     "metric_rows",
@@ -280,65 +278,6 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
     ends = f"{worst.ratio.low:.3g} to {worst.ratio.high:.3g}"
     said = f"times as often as predicted: class {_short(worst.name)} ({ends})"
     return [("by class", number(worst.ratio.value), said)]
-
-
-def forecast_rows(found: Forecast | None) -> list[Metric]:
-    """Return what forecasters look at, where there is a forecast of a number or of a vector."""
-    if found is None:
-        return []
-    held = {round(100 * c.level): c for c in found.coverage}
-    ninety = held.pop(90)
-    share, fifty = ninety.share, held.pop(50).share
-    others = ", ".join(f"{c.share.value:.3f} at {level} %" for level, c in held.items())
-    ends = f"{share.low:.3f} to {share.high:.3f}" if share.low > 0.0 or share.high < 1.0 else "no interval"
-    said = found.said.replace("its standard deviations are", "standard deviations")
-    if found.vector is not None:
-        return [
-            ("spread", number(found.spread.value), said),
-            *_vector_rows(found.vector),
-            ("coverage", number(share.value), f"of ellipsoids of 90 %, {ends}"),
-            ("at 50 %", number(fifty.value), others),
-        ]
-    low, high = (number(end, signed=True) for end in (found.bias.low, found.bias.high))
-    bias = f", {low} to {high}" if math.isfinite(found.bias.low) else ""
-    return [
-        ("spread", number(found.spread.value), said),
-        ("coverage", number(share.value), f"of intervals of 90 %, {ends}"),
-        ("at 50 %", number(fifty.value), others),
-        ("bias", number(found.bias.value, signed=True), f"outcome less forecast, over spread{bias}"),
-        ("sharpness", _size(found.sharpness), f"mean standard deviation; intervals of 90 %: {ninety.width:.3g}"),
-        ("CRPS", _size(found.crps), f"smaller is better; interval score of 90 %: {ninety.score:.4g}"),
-    ]
-
-
-def _vector_rows(vector: Vector) -> list[Metric]:
-    """Return the axis that is farthest off, and what else is shown of directions, correlations and bias."""
-
-    def ends(x: Interval) -> str:
-        return f"({x.low:.3g} to {x.high:.3g})" if math.isfinite(x.high) else "(no interval)"
-
-    worst = max(range(len(vector.spread)), key=lambda k: vector.spread[k].value)
-    factor, least = vector.spread[worst], min(x.value for x in vector.spread)
-    rows = [("by axis", number(factor.value), f"along axis {worst} {ends(factor)}, the most; least {least:.3g}")]
-    for name, one, shown in (
-        ("widest", vector.largest, vector.largest.factor.low > 1.0),
-        ("narrowest", vector.smallest, vector.smallest.factor.high < 1.0),
-    ):
-        rows += [(name, number(one.factor.value), f"{ends(one.factor)} along {one}")] if shown else []
-    if (pair := vector.farthest) is not None:
-        said = f"of axes {pair.axes[0]} and {pair.axes[1]} {ends(pair.seen)}; {pair.stated:+.2f} is stated"
-        rows.append(("correlation", number(pair.seen.value, signed=True), said))
-    off = max(range(len(vector.bias)), key=lambda k: abs(vector.bias[k].value))
-    bias = vector.bias[off]
-    if bias.low > 0.0 or bias.high < 0.0:
-        said = f"along axis {off} {ends(bias)}: outcome less forecast"
-        rows.append(("bias", number(bias.value, signed=True), said))
-    return rows
-
-
-def _size(value: float) -> str:
-    """Return a number in units of the outcome, which may be of any size."""
-    return f"{value:.4g}"
 
 
 def look_rows(looks: Sequence[Verdict]) -> list[Metric]:

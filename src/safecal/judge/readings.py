@@ -25,7 +25,8 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import Axis, ClassShifts, axes_of
 from ..options import Limits
-from .display import Metric, class_rows, cox_rows, forecast_rows, inference_rows, look_rows, metric_rows
+from .display import Metric, class_rows, cox_rows, inference_rows, look_rows, metric_rows
+from .forecast_rows import forecast_rows
 from .reliability import Reliability, reliability_of
 from .verdict import Verdict
 
@@ -89,7 +90,7 @@ class Readings(ABC):
 
     @property
     def forecast(self) -> Forecast | None:
-        """Coverage, CRPS, sharpness, bias, spread and the transform, of forecasts of a number; None for others."""
+        """Coverage, CRPS, sharpness, bias, spread and the transform, of numbers and vectors; None for others."""
         found: Forecast | None = self._once("forecast", lambda: Forecast.of(self.tally, self.level))
         return found
 

@@ -230,10 +230,10 @@ class DirectionsDisplay(Display):
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
         found = evaluation.forecast
-        if found is None or found.vector is None:
-            rule = "predictions have no directions: they are no Gaussians of 2 to 16 components."
+        if found is None or not (found.vector or found.axes):
+            rule = "predictions have no directions: they are neither Gaussians nor draws of 2 to 16 components."
             raise UnavailableError(f"{evaluation.family} {rule}")
-        labels, factors = zip(*factors_of(found.vector), strict=True)
+        labels, factors = zip(*factors_of(found), strict=True)
         return cls(labels, factors)
 
     def __repr__(self) -> str:

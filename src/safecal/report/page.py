@@ -14,16 +14,16 @@ from .._optional import version
 from .._sums.bins import Bins
 from .._sums.table import Table
 from ..families.predictions import family_named
-from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture, transform_words
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
 from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
-from ..html.intervals import TemperatureCurve, directions_picture, forest, temperature_picture
+from ..html.intervals import TemperatureCurve, forest, temperature_picture
 from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
 from ..html.texts import MarkedText, texts_section
-from ..inference.forecasts import Forecast
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from ..options import Limits
 from . import words
+from .forecasts import forecast_figures
 from .steps import after_section, fix_section, next_steps
 from .tables import (
     FOR_READING,
@@ -170,7 +170,7 @@ def pictures_section(findings: Findings) -> Markup:
     if findings.bins is not None and not math.isnan(findings.evaluation.ece):
         parts.append(_reliability(findings.bins, merged_bins(findings)))
     if findings.evaluation.forecast is not None:
-        parts += _forecast(findings.evaluation.forecast)
+        parts += forecast_figures(findings.evaluation.forecast)
     if findings.evaluation.summary.sum_brier is None:  # states and densities
         parts.append(_spread(findings.evaluation))
     if findings.bins is not None:
@@ -199,15 +199,6 @@ def _spread(evaluation: Evaluation) -> Markup:
     beside = "" if found.expected is None else " Where the line is above the dashed one, it is surprised too often."
     said = "Excess is the surprise of a row beyond what the model announced; ECD is its mean."
     return figure("How often is it surprised, and how much?", excess_picture("spread", found), f"{said}{beside}")
-
-
-def _forecast(forecast: Forecast) -> list[Markup]:
-    picture, said = transform_picture("transform", forecast), transform_words(forecast)
-    found = [figure("Where do outcomes fall in their forecasts?", picture, said)]
-    if (vector := forecast.vector) is not None:
-        sides = f"The widest direction: {vector.largest}. The narrowest: {vector.smallest}."
-        found.append(figure("Along which axis is it too narrow?", directions_picture("directions", vector), sides))
-    return found
 
 
 def _bars(findings: Findings, name: str) -> Markup:

@@ -28,8 +28,9 @@ from ..html.notebook import slices_picture, slices_table
 from ..inference.directions import has_directions
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
-from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, forecast_rows, look_rows, place_cells
+from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, look_rows, place_cells
 from ..judge.evaluation import Evaluation
+from ..judge.forecast_rows import forecast_rows
 from ..judge.places import Place
 from ..judge.reasons import direction
 from ..judge.verdict import UNSAFE, Verdict
