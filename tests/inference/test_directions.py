@@ -246,3 +246,26 @@ def test_no_more_states_than_axes_are_never_safe(rng: np.random.Generator) -> No
 def test_a_document_of_errors_whose_squares_vanish_is_read_again(rng: np.random.Generator) -> None:
     result = safecal.gaussian(1e-200 * rng.normal(size=(50, 2)), np.zeros((50, 2)), std=1.0).evaluate()
     assert Evaluation.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+def test_ensembles_have_directions_exactly_under_the_null(rng: np.random.Generator) -> None:
+    """The outcome may be any point of its pool: summed over which one it is, its products are those of all points."""
+    points = rng.exponential(size=(1, 12, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]])
+    found = []
+    for k in range(12):
+        x, draws = points[:, k], np.delete(points, k, axis=1)
+        found.append(safecal.ensemble(x, draws).tally().directions)
+    total = sum(found[1:], found[0])
+    np.testing.assert_allclose(total.mean("white"), np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(total.along[:, 0] / 12.0, 1.0, rtol=1e-12)
+
+
+def test_an_ensemble_whose_draws_do_not_go_together_as_outcomes_do_is_unsafe(rng: np.random.Generator) -> None:
+    n, m = 1500, 60
+    outcome = rng.normal(size=(n, 2)) @ np.linalg.cholesky([[1.0, 0.8], [0.8, 1.0]]).T
+    result = safecal.ensemble(outcome, rng.normal(size=(n, m, 2))).evaluate()
+    assert result.verdict.decision == "UNSAFE"
+    assert result.verdict.where[0].name == "0.72 axis 0 + 0.70 axis 1"
+    right = safecal.ensemble(rng.normal(size=(n, 2)), rng.normal(size=(n, m, 2))).evaluate().verdict
+    assert right.decision == "SAFE"
+    assert "No direction of its states" in right.reason

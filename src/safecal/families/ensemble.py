@@ -13,13 +13,16 @@ from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_o
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
 from .._steady import steady
+from .._sums.directions import DirectionColumns
 from .._sums.drawn import DrawColumns
+from .._sums.forecasts import MOST_AXES
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
 from .drawn import drawn_columns, looked_at
 from .family import FamilyWords, Partition, Spectral
+from .gaussian import Gaussian, states
 from .predictions import Predictions
 
 __all__ = ["MOMENTS", "NEIGHBOURS", "Ensemble", "ensemble", "neighbour_columns"]
@@ -55,6 +58,8 @@ class Ensemble(Predictions):
     others: tuple["Ensemble", ...] = ()
     row_labels: RowLabels | None = None
     stated: FloatArray | None = None  # what forecasters look at, as `looked_at` finds it
+    # Outcome and draws are points of one kind: the products of its errors are, on average, the covariance of them all.
+    pooled: Gaussian | None = None
 
     @property
     def n(self) -> int:
@@ -67,7 +72,10 @@ class Ensemble(Predictions):
     def take(self, index: IndexArray) -> Self:
         others = tuple(other.take(index) for other in self.others)
         stated = None if self.stated is None else self.stated[:, index]
-        return replace(self, columns=self.columns[:, index], others=others, row_labels=None, stated=stated)
+        pooled = None if self.pooled is None else self.pooled.take(index)
+        return replace(
+            self, columns=self.columns[:, index], others=others, row_labels=None, stated=stated, pooled=pooled
+        )
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
@@ -77,7 +85,15 @@ class Ensemble(Predictions):
         joined = np.concatenate([part.columns for part in parts], axis=1)
         both = [part.stated for part in parts if part.stated is not None]
         stated = np.concatenate(both, axis=1) if both else None
-        return replace(parts[0], columns=joined, others=tuple(filter(None, others)), row_labels=None, stated=stated)
+        pools = [part.pooled for part in parts if part.pooled is not None]
+        return replace(
+            parts[0],
+            columns=joined,
+            others=tuple(filter(None, others)),
+            row_labels=None,
+            stated=stated,
+            pooled=Gaussian._joined(pools) if pools else None,
+        )
 
     def _score(self, rows: Rows) -> Scored:
         excess, variance, third = self.columns[:3, rows]
@@ -94,6 +110,9 @@ class Ensemble(Predictions):
         if self.stated is None:
             return None
         return drawn_columns(self.stated[:, rows], self.components)
+
+    def direction_columns(self, rows: Rows) -> DirectionColumns | None:
+        return None if self.pooled is None else self.pooled.direction_columns(rows)
 
     def _partition(self, rows: slice) -> Partition:
         return _no_partition()
@@ -167,6 +186,8 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     n, m, d = points.shape
     known = m > d + 4
     moments, neighbours = np.empty((4, n)), np.empty((3, n))
+    turned = known and 1 < d <= MOST_AXES
+    centre, spread = np.empty((n, d)), np.empty((n if turned else 0, d, d))
     most = _ON_A_LINE if d == 1 else _IN_SPACE
     size = max(1, _ELEMENTS // max((m + 1) * d, (min(m, most) + 1) ** (1 if d == 1 else 2)))
     for start in range(0, n, size):
@@ -177,12 +198,17 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
         if known:
             moments[:3, rows] = exchanged(0.5 * left_out_nees(white))
             moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
+        if turned:
+            centre[rows] = pool.mean(axis=1)
+            gap = pool - centre[rows, None]
+            spread[rows] = np.einsum("bji,bjk->bik", gap, gap) / (m + 1.0)
     stated = looked_at(x, points)
     if not known:
         look = replace(NEIGHBOURS, acquits=False, why=_FEW)
         return Ensemble(neighbours, d, m, look, (), labels, stated)
     look = ON_A_LINE if d == 1 else MOMENTS
-    return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated)
+    pooled = states(x, centre, spread) if turned else None
+    return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated, pooled)
 
 
 def _spread(pool: FloatArray, start: int) -> FloatArray:
