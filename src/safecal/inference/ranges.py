@@ -26,7 +26,7 @@ from .._types import FloatArray, IndexArray
 from .dependence import firm_and_weak_ends
 from .sum_bounds import Keys, firm_and_weak_bounds, summary_spread
 
-__all__ = ["NUMBERS", "SHOWN", "SUSPECTED", "Ranges", "bounded_ranges", "cuts", "dimensions", "upper_bounds"]
+__all__ = ["NUMBERS", "SHOWN", "SUSPECTED", "Ranges", "Unbounded", "bounded_ranges", "cuts", "dimensions"]
 
 _HALVINGS = 4  # to sixteenths
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
@@ -41,16 +41,37 @@ NUMBERS = (
 class Ranges(NamedTuple):
     """What predictions are ordered by, and `NUMBERS` of each range; empty where there are no ranges.
 
-    ``waiting`` is there where upper bounds are still to be found, by `upper_bounds`: a verdict needs few of them.
+    ``waiting`` is there where the bounds are still to be found.
     """
 
     on: str
     numbers: FloatArray
-    waiting: Keys | None
+    waiting: "Unbounded | None"
+
+
+class Unbounded(NamedTuple):
+    """Ranges that are bounded when it is asked for: a verdict needs the bounds of few of them."""
+
+    sums: FloatArray
+    alpha: float  # with which a bound may miss
+
+    def lower(self, places: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return the lower bounds of some ranges, and those that are less firm."""
+        low, at_least = Keys.of(self.sums[places]).bounds((self.alpha, -1), (self._weaker, -1))
+        return low, at_least
+
+    def bounds(self, places: IndexArray | None = None) -> list[FloatArray]:
+        """Return lower and upper bounds of some ranges, or of all, and lower ones that are less firm."""
+        keys = Keys.of(self.sums if places is None else self.sums[places])
+        return keys.bounds((self.alpha, -1), (self.alpha, +1), (self._weaker, -1))
+
+    @property
+    def _weaker(self) -> float:
+        return self.alpha * SUSPECTED / SHOWN
 
 
 def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
-    """Cut predictions into ranges, and bound the ECD of each.
+    """Cut predictions into ranges, and bound the ECD of each, or leave that to be asked for.
 
     ``error`` is the probability that some lower bound misses, shared equally among the ranges; ``min_share`` the
     smallest share of the rows that a range may hold.
@@ -67,6 +88,7 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
     weaker = alpha * SUSPECTED / SHOWN
     known = _known(sums, orders[0].on, total)
     waiting = None
+    low = high = at_least = np.full(len(sums), np.nan)
     if pairs is not None:
         bounds = _clustered(pairs, pieces, alpha, weaker)
         impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
@@ -76,9 +98,7 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
         low, high, at_least = (_widened(known[-1], bound, _dependence(tally)) for bound in bounds)
         low = np.minimum(low, 0.0)  # how rows depend inside a range is not known
     else:
-        waiting = Keys.of(sums)
-        low, at_least = waiting.bounds((alpha, -1), (weaker, -1))
-        high = low
+        waiting = Unbounded(sums, alpha)
     numbers = np.empty((len(sums), len(NUMBERS)))
     labels = [math.nan if order.label is None else order.label for order, _ in pieces]
     numbers[:, 0] = np.repeat(labels, [len(ends) for _, ends in pieces])
@@ -86,12 +106,6 @@ def bounded_ranges(tally: Tally, error: float, min_share: float) -> Ranges:
     for k, column in enumerate((*known, low, high, at_least), 3):
         numbers[:, k] = column
     return Ranges(orders[0].on, numbers, waiting)
-
-
-def upper_bounds(waiting: Keys, error: float, places: list[int] | None = None) -> FloatArray:
-    """Return the upper bounds of ranges that were left open: of some of them, or of all."""
-    some = waiting if places is None else waiting.take(np.array(places, dtype=np.intp))
-    return some.bounds((error / len(waiting.n), +1))[0]
 
 
 def _joined(parts: list[FloatArray]) -> FloatArray:
