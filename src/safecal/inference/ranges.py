@@ -170,30 +170,33 @@ def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     before = np.zeros(len(weight) + 1)
     np.cumsum(weight, out=before[1:])
     places = _nearest(before, before[-1] * _FRACTIONS)
-    found: dict[tuple[int, int], None] = {}
-    whole = (0, len(weight))
+    ends = places[_DYADIC]
+    if not (places[1:] > places[:-1]).all():  # some ranges are empty, or the same as others, or all there is
+        ends = np.array([pair for pair in dict.fromkeys(map(tuple, ends.tolist())) if pair != (0, len(weight))])
+        ends = ends.reshape(-1, 2)
     if order.label is not None:
-        found[whole] = None
-    for halving in range(1, _HALVINGS + 1):
-        step = len(_FRACTIONS) // 2**halving
-        for shift in (0, step // 2):
-            found |= dict.fromkeys(pairwise(places[shift::step]))
-    if order.label is None:
-        found.pop(whole, None)
-    ends = np.array(list(found), dtype=np.intp).reshape(-1, 2)
+        ends = np.concatenate([[[0, len(weight)]], ends])
     enough = before[ends[:, 1]] - before[ends[:, 0]] >= min_share * total * (1.0 - 1e-9)
     return np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
 
 
 _FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
+#: Which of the fractions each range lies between.
+_DYADIC = np.array(
+    [
+        pair
+        for step in (len(_FRACTIONS) // 2**halving for halving in range(1, _HALVINGS + 1))
+        for shift in (0, step // 2)
+        for pair in pairwise(range(shift, len(_FRACTIONS), step))
+    ]
+)
 
 
-def _nearest(before: FloatArray, wanted: FloatArray) -> list[int]:
+def _nearest(before: FloatArray, wanted: FloatArray) -> IndexArray:
     """Return the ends of cells that are nearest to the weights that are wanted below them."""
     after = np.minimum(np.maximum(before.searchsorted(wanted), 1), len(before) - 1)
     nearer = wanted - before[after - 1] <= before[after] - wanted
-    found: list[int] = (after - nearer).tolist()
-    return found
+    return np.asarray(after - nearer)
 
 
 def _added(sums: FloatArray, ends: IndexArray) -> FloatArray:

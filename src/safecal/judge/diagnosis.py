@@ -110,7 +110,6 @@ def diagnose(
     tally: Tally,
     temperature: Interval,
     where: Sequence[Place],
-    worst_share: float,
     others: tuple[float, float] | None = None,
 ) -> Diagnosis | None:
     """Name the cause of over-confidence, or of under-confidence; None where nothing is found.
@@ -127,7 +126,7 @@ def diagnose(
         return Diagnosis(cause, evidence, mends) if evidence else None
     if tally.points is not None:
         return _two_classes(tally, temperature, where)
-    return _others(tally, temperature, where, worst_share)
+    return _others(tally, temperature, where)
 
 
 def _only_a_slice(where: Sequence[Place], tally: Tally) -> Diagnosis | None:
@@ -191,7 +190,7 @@ def _two_classes(tally: Tally, temperature: Interval, where: Sequence[Place]) ->
     return _scaled(tally, temperature, found if found.cause == "both" else None)
 
 
-def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_share: float) -> Diagnosis | None:
+def _others(tally: Tally, temperature: Interval, where: Sequence[Place]) -> Diagnosis | None:
     """Diagnose more than two classes by their likeliest one, and states by their temperature."""
     gain = _gain(tally)
     if tally.top is not None and len(tally.top.points().L):
@@ -214,8 +213,10 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
             there, wider, on = f"on axis {axis} ", "A larger covariance hides a bias and does", " on that axis."
         remedy = f"{wider} not correct it: look for a wrong model, offset or unit{on}"
         return Diagnosis("shifted", f"its estimates are off to one side: {there}{off}", remedy)
-    if tally.top is None and worst_share >= _WORST and gain > _PRICE and temperature.value > 1.0 and tally.n >= 100:
-        return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
+    if tally.top is None and gain > _PRICE and temperature.value > 1.0 and tally.n >= 100:
+        share = tally.worst_share
+        if share >= _WORST:
+            return _mistakes(f"the most surprising 1 % of the rows hold {_percent(share)} of all excess above 0")
     if gain > _PRICE:
         return _scaled(tally, temperature, None)
     return _places(where) if any(place.shown for place in where) else None
