@@ -68,6 +68,10 @@ for classes in (2, 3, 8, 9, 127, 128, 129, 130, 1025):
                     assert kernel.class_scores(n, classes, values.itemsize, logits, values, y, columns, top, nodes)
                     seen.update(columns.tobytes() + top.tobytes())
                 seen.update(nodes.tobytes())
+            for beta in (1e-6, 0.7, 1e6):
+                moments = np.zeros((4, n))
+                kernel.gap_moments(n, classes, np.dtype(item).itemsize, beta, z.astype(item), moments)
+                seen.update(moments.tobytes())
 for n in (0, 1, 3, 4, 1000):
     for keys in (1, 3, 256):
         sums = np.zeros(keys)
@@ -133,6 +137,7 @@ columns, top = np.zeros((7, 1)), np.zeros(1, dtype=np.int64)
 for n in (huge, 2**62, 2**61 + 1, 2**60, -1):
     for classes in (2, 2**20, 2**54, huge):
         assert refused(kernel.class_scores, n, classes, 8, 1, one, y64, columns, top)
+        assert refused(kernel.gap_moments, n, classes, 8, 1.0, one, np.zeros((4, 1)))
     for item in (4, 8, 3, 0, -8, huge):
         assert refused(kernel.binary_sums, n, 1, item, 0, 0, one, y[:1], None, None, None, sums, None)
     assert refused(kernel.sum_by_key, n, 1, one, y64, one.copy())
@@ -150,6 +155,10 @@ for n in (huge, 2**62, 2**61 + 1, 2**60, -1):
     for keys in (0, 257, huge, -huge):
         assert refused(kernel.sum_by_key, 1, keys, one, y64, one.copy())
         assert refused(kernel.binary_sums, 1, keys, 8, 0, 0, one, y[:1], None, None, None, sums, None)
+for beta in (-1.0, 0.0, np.nan):
+    assert refused(kernel.gap_moments, 1, 2, 8, beta, np.zeros((1, 2)), np.zeros((4, 1)))
+for wrong in (np.nan, np.inf, -np.inf):
+    kernel.gap_moments(1, 2, 8, 1.0, np.full((1, 2), wrong), np.zeros((4, 1)))
 read_only = np.zeros((1, 13)); read_only.flags.writeable = False
 unaligned = np.frombuffer(bytearray(25), dtype=np.uint8)[1:17].view(np.float64)
 for values, out in ((np.zeros(2), read_only), (unaligned, sums), (np.zeros(4)[::2], sums), (np.zeros(2)[::-1], sums),

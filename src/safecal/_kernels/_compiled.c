@@ -128,6 +128,33 @@ end:
     return result;
 }
 
+static PyObject *gap_moments(PyObject *self, PyObject *args)
+{
+    PyObject *values, *columns, *result = NULL;
+    Py_buffer views[2];
+    Py_ssize_t item;
+    GapRows rows;
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nnndOO", &rows.n, &rows.classes, &item, &rows.beta, &values, &columns))
+        return NULL;
+    if (rows.n < 0 || rows.classes < 2 || rows.classes > PY_SSIZE_T_MAX / 256 || (item != 4 && item != 8) ||
+        !(rows.beta >= LEAST_BETA)) {
+        PyErr_SetString(PyExc_ValueError, "there must be 2 classes or more, items of 4 or 8 bytes, beta of at least 1e-9");
+        return NULL;
+    }
+    if (!(take(values, views, 0, item, times(rows.n, rows.classes), "values") ||
+          take(columns, views + 1, PyBUF_WRITABLE, 8, times(rows.n, GAP_COLUMNS), "columns"))) {
+        rows.values = views[0].buf, rows.columns = views[1].buf, rows.single = item == 4;
+        Py_BEGIN_ALLOW_THREADS
+        safecal_gap_moments(&rows);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    release(views, 2);
+    return result;
+}
+
 static PyObject *sum_by_key(PyObject *self, PyObject *args)
 {
     PyObject *column, *index, *sums, *result = NULL;
@@ -331,6 +358,10 @@ static PyMethodDef methods[] = {
      "class_scores(n, classes, item, logits, values, y, columns, top, nodes=None) -> bool\n\n"
      "Score n rows of logits or probabilities, of 4 or 8 bytes each, into `columns` (7, n), `top` (n,) and, unless\n"
      "None, `nodes` (5, 4, n). False where y is no class."},
+    {"gap_moments", gap_moments, METH_VARARGS,
+     "gap_moments(n, classes, item, beta, values, columns)\n\n"
+     "Put mean, variance and third cumulant of how far logits lie below the largest one, under p**beta, and that one,\n"
+     "into `columns` (4, n), for n rows of logits of 4 or 8 bytes each."},
     {"sum_by_key", sum_by_key, METH_VARARGS,
      "sum_by_key(n, keys, column, index, sums) -> bool\n\n"
      "Put the sum of a column over the rows of each key into `sums` (keys,). False where there is no such key."},

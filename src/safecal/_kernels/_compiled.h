@@ -27,6 +27,8 @@
 #define KINDS (4 * CELLS)
 #define TEMPERED 4 /* sums over points at one inverse temperature: log-partition, and three cumulants */
 #define POINT_SUMS 11 /* sums of the points of a place in the order of probabilities */
+#define LEAST_BETA 1e-9 /* so that classes that are impossible have no weight */
+#define GAP_COLUMNS 4 /* of rows of classes at one inverse temperature */
 #define LOGISTIC 6 /* sums of a logistic regression: what is lost, two first derivatives, three second ones */
 
 typedef struct {
@@ -120,6 +122,17 @@ typedef struct {
 /* Score all rows; `work` holds two tiles. */
 void safecal_score_logits(const ClassRows *rows, double *work);
 void safecal_score_shares(const ClassRows *rows, double *work);
+
+typedef struct {
+    const void *values; /* (n, classes) logits, of which those of impossible classes are -inf; floats where `single` */
+    double *columns;    /* (GAP_COLUMNS, n): mean, variance and third cumulant of the gap, and the largest logit */
+    Py_ssize_t n, classes;
+    double beta; /* at least LEAST_BETA */
+    int single;
+} GapRows;
+
+/* Fill the columns. */
+void safecal_gap_moments(const GapRows *rows);
 
 /* Sum a column by key; return 0 where there is no such key. */
 int safecal_sum_by_key(const double *column, const int64_t *index, Py_ssize_t n, Py_ssize_t keys, double *sums);

@@ -27,6 +27,7 @@ __all__ = [
     "column_sums",
     "counts",
     "floats",
+    "gap_moments",
     "instructions",
     "key_sums",
     "logistic_sums",
@@ -154,6 +155,20 @@ def class_scores(
     values, numbers = floats(values), _laid_out(y, np.int64)
     fits = _module.class_scores(n, classes, values.itemsize, logits, values, numbers, columns, top, at_nodes)
     return (columns, top.astype(np.intp, copy=False), at_nodes) if fits else None
+
+
+def gap_moments(z: AnyArray, beta: float) -> FloatArray | None:
+    """Return mean, variance and third cumulant of how far logits lie below the largest one, under ``p**beta``, and it.
+
+    ``z`` are (n, K) logits, -inf where a class is impossible, and ``beta`` is at least 1e-9; the result has the shape
+    (4, n). None where the kernel is not there.
+    """
+    if _module is None:
+        return None
+    n, classes = z.shape
+    columns, values = np.empty((4, n)), floats(z)
+    _module.gap_moments(n, classes, values.itemsize, beta, values, columns)
+    return columns
 
 
 def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | None:
