@@ -194,7 +194,7 @@ def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
     """Return two-class rows in the order of their probability; each side of one half has cells of its own."""
     points = spectrum.points()
     weighted = isinstance(spectrum, WeightedCells)
-    low, high = _probabilities(weighted)
+    low, high, coarse = _places(weighted)
     cells = len(low) // 2
     quick = None if weighted else point_sums(points.L, points.n, points.wrong, points.positive, points.cell)
     if quick is not None:
@@ -207,10 +207,7 @@ def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
         occurs = np.bincount(place, minlength=2 * cells) > 0
         used = np.flatnonzero(occurs)
         sums = _sums_of_points(points, (np.cumsum(occurs) - 1)[place], len(used))
-    above = used >= cells
-    cell = np.where(above, used - cells, cells - 1 - used)
-    coarse = coarse_odds(cell, above, weighted=weighted)
-    return Order("probability", None, low[used], high[used], sums, coarse)
+    return Order("probability", None, low[used], high[used], sums, coarse[used])
 
 
 _FROM = [POINT_SUMS.index(name if name in POINT_SUMS else LIKE.get(name, "weight")) for name in COLUMN]
@@ -218,11 +215,17 @@ _NONE = [COLUMN[name] for name in _ZERO]
 
 
 @cache
-def _probabilities(weighted: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the probabilities between which the cells of both sides lie, in their order."""
+def _places(weighted: bool) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Return the probabilities between which the cells of both sides lie, in their order, and their coarse cells."""
     ends = WeightedCells.ends() if weighted else Cells.ends()
     above, below = special.expit(ends), special.expit(-ends)
-    return np.concatenate([below[1:][::-1], above[:-1]]), np.concatenate([below[:-1][::-1], above[1:]])
+    cell = np.arange(len(ends) - 1)
+    coarse = [coarse_odds(cell, np.full(len(cell), side), weighted=weighted) for side in (False, True)]
+    return (
+        np.concatenate([below[1:][::-1], above[:-1]]),
+        np.concatenate([below[:-1][::-1], above[1:]]),
+        np.concatenate([coarse[0][::-1], coarse[1]]),
+    )
 
 
 def _sums_of_points(points: Points, index: IndexArray, size: int) -> FloatArray:
