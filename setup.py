@@ -13,7 +13,8 @@ FLAGS = (
 )
 KERNELS = "src/safecal/_kernels"
 SOURCES = (
-    "_compiled", "_binary", "_logits", "_odds", "_runs", "_shares", "_spectrum", "_states", "_sums", "_tempered",
+    "_compiled", "_binary", "_gaps", "_logits", "_odds", "_points", "_runs", "_shares", "_spectrum", "_states", "_sums",
+    "_tempered",
 )  # fmt: skip
 
 setup(

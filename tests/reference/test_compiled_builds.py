@@ -68,6 +68,10 @@ for classes in (2, 3, 8, 9, 127, 128, 129, 130, 1025):
                     assert kernel.class_scores(n, classes, values.itemsize, logits, values, y, columns, top, nodes)
                     seen.update(columns.tobytes() + top.tobytes())
                 seen.update(nodes.tobytes())
+            for beta in (1e-6, 0.7, 1e6):
+                moments = np.zeros((4, n))
+                kernel.gap_moments(n, classes, np.dtype(item).itemsize, beta, z.astype(item), moments)
+                seen.update(moments.tobytes())
 for n in (0, 1, 3, 4, 1000):
     for keys in (1, 3, 256):
         sums = np.zeros(keys)
@@ -81,6 +85,25 @@ for n in (0, 1, 7, 8, 9, 30):
         assert kernel.sound(n, d, 1e-9, 1e-14, cov)
         assert kernel.state_scores(n, d, rng.normal(size=(n, d)), cov, nees, logdet)
         seen.update(nees.tobytes() + logdet.tobytes())
+for n in (0, 1, 7, 8, 9, 255, 256, 257, 1000):
+    L, counts = np.abs(rng.normal(0, 9, n)) * rng.choice([0.0, 1e-9, 1.0, 1e9], n), rng.random(n)
+    sides = [(rng.random(n) < 0.5).astype(np.uint8) for _ in range(2)]
+    used, sums = np.zeros(900, dtype=np.int64), np.zeros((900, 11))
+    assert (kernel.sum_points(n, L, counts, *sides, rng.integers(0, 450, n), used, sums) > 0) == (n > 0)
+    seen.update(used.tobytes() + sums.tobytes())
+    for beta in (-2.0, 0.0, 1e-6, 1.0, 1e6):
+        seen.update(np.array(kernel.tempered_sums(n, beta, L, counts)).tobytes())
+        for other in (beta + 1e-9, 0.5, -1.0, 1e6):
+            seen.update(np.array(kernel.tempered_change(n, beta, other, L, counts)).tobytes())
+for each in (1, 4):
+    moments = np.zeros((450 * each, 4))
+    d = rng.normal(0, 0.01, (450 * each, 5)) * (rng.random((450 * each, 1)) < 0.8)
+    for power in range(4):
+        moments[:, power] = (d**power).sum(axis=1) * (rng.random(450 * each) < 0.7)
+    out = np.zeros((2, 2 * len(moments))), np.zeros(2 * len(moments), dtype=np.int64)
+    count = kernel.two_points(len(moments), 450, moments, np.linspace(0.0, 9.0, 450), *out[0], out[1])
+    assert 0 < count <= 2 * len(moments)
+    seen.update(out[0][:, :count].tobytes() + out[1][:count].tobytes())
 """
 
 REFUSED = """
@@ -114,15 +137,28 @@ columns, top = np.zeros((7, 1)), np.zeros(1, dtype=np.int64)
 for n in (huge, 2**62, 2**61 + 1, 2**60, -1):
     for classes in (2, 2**20, 2**54, huge):
         assert refused(kernel.class_scores, n, classes, 8, 1, one, y64, columns, top)
+        assert refused(kernel.gap_moments, n, classes, 8, 1.0, one, np.zeros((4, 1)))
     for item in (4, 8, 3, 0, -8, huge):
         assert refused(kernel.binary_sums, n, 1, item, 0, 0, one, y[:1], None, None, None, sums, None)
     assert refused(kernel.sum_by_key, n, 1, one, y64, one.copy())
     for d in (0, 1, 8, 9, huge):
         assert refused(kernel.sound, n, d, 0.1, 0.1, one)
         assert refused(kernel.state_scores, n, d, one, one, one.copy(), one.copy())
+    assert refused(kernel.tempered_sums, n, 1.0, one, one)
+    assert refused(kernel.tempered_change, n, 1.0, 2.0, one, one)
+    places = np.zeros(900, dtype=np.int64), np.zeros((900, 11))
+    assert refused(kernel.sum_points, n, one, one, y[:1], y[:1], y64, *places)
+    for cell in (-1, 450, huge):
+        assert refused(kernel.sum_points, 1, one, one, y[:1], y[:1], np.array([cell]), *places)
+    for cells in (0, 1, -1, huge):
+        assert refused(kernel.two_points, n, cells, one, one, one.copy(), one.copy(), y64.copy())
     for keys in (0, 257, huge, -huge):
         assert refused(kernel.sum_by_key, 1, keys, one, y64, one.copy())
         assert refused(kernel.binary_sums, 1, keys, 8, 0, 0, one, y[:1], None, None, None, sums, None)
+for beta in (-1.0, 0.0, np.nan):
+    assert refused(kernel.gap_moments, 1, 2, 8, beta, np.zeros((1, 2)), np.zeros((4, 1)))
+for wrong in (np.nan, np.inf, -np.inf):
+    kernel.gap_moments(1, 2, 8, 1.0, np.full((1, 2), wrong), np.zeros((4, 1)))
 read_only = np.zeros((1, 13)); read_only.flags.writeable = False
 unaligned = np.frombuffer(bytearray(25), dtype=np.uint8)[1:17].view(np.float64)
 for values, out in ((np.zeros(2), read_only), (unaligned, sums), (np.zeros(4)[::2], sums), (np.zeros(2)[::-1], sums),

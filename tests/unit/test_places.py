@@ -10,7 +10,10 @@ import safecal
 from safecal import Local, Place
 from safecal.errors import MergeError
 from safecal.inference.ranges import bounded_ranges
+from safecal.inference.sum_bounds import firm_and_weak_bounds
+from safecal.judge.places import range_places
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
+from safecal.options import Limits
 
 N = 20_000
 
@@ -390,20 +393,40 @@ def test_classes_are_called_by_their_labels_at_every_step(rng: np.random.Generat
         halves[0] + other
 
 
-def test_upper_bounds_of_ranges_are_found_when_they_are_asked_for(rng: np.random.Generator) -> None:
+def test_bounds_of_ranges_are_found_when_they_are_asked_for(rng: np.random.Generator) -> None:
     z = rng.normal(0, 2, 3000)
     tally = safecal.bernoulli(rng.random(3000) < special.expit(z), logits=z).tally()
     local = Local.of(tally)
     untouched = pickle.loads(pickle.dumps(local))
-    waiting = bounded_ranges(tally, local.error, local.min_share, 0.1).waiting
+    waiting = bounded_ranges(tally, local.error, local.min_share, 2.0 * (1.0 - 0.95)).waiting
     assert waiting is not None
-    alpha = local.error / len(local)
-    low, high = waiting.bounds((alpha, -1), (alpha, +1))
+    assert (waiting.alpha, waiting.weaker) == pytest.approx((0.01 / len(local), 0.1 / len(local)))
+    low, high, at_least = firm_and_weak_bounds(waiting.sums, waiting.alpha, waiting.weaker)
     some = local.some([7, 3])
-    assert [found.ecd.high for found in some] == [high[7], high[3]]
+    assert [(found.ecd.low, found.ecd.high, found.at_least) for found in some] == [
+        (low[k], high[k], at_least[k]) for k in (7, 3)
+    ]
     assert local.some([]) == []
-    np.testing.assert_array_equal(local.column("ecd_low"), low)
-    np.testing.assert_array_equal(local.column("ecd_high"), high)
+    places = np.array([5, 2])
+    np.testing.assert_array_equal(local.lower(places), (low[places], at_least[places]))
+    for name, wanted in (("ecd_low", low), ("ecd_high", high), ("at_least", at_least)):
+        np.testing.assert_array_equal(local.column(name), wanted)
+    np.testing.assert_array_equal(local.lower(places), (low[places], at_least[places]))
     assert untouched[3].ecd.high == high[3]
     assert untouched == local
     assert local.some([7, 3]) == some == [local[7], local[3]]
+
+
+@pytest.mark.parametrize("level", [0.1, 0.95])
+def test_a_range_that_is_not_beyond_its_limit_needs_no_bound(level: float, rng: np.random.Generator) -> None:
+    for n, scale, temperature in ((12, 3.0, 2.0), (300, 6.0, 1.5), (5000, 2.0, 1.3)):
+        z = rng.normal(0, scale, n)
+        tally = safecal.bernoulli(rng.random(n) < special.expit(z / temperature), logits=z).tally()
+        local = Local.of(tally, level)
+        dimensions = local.column("dimensions")
+        assert (local.column("ecd_low") <= local.column("ecd")).all()
+        for limit in (0.001, 0.05, 0.2):
+            far = (local.column("at_least") > 0.0) & (local.column("ecd") > limit * dimensions)
+            far |= local.column("ecd_low") > limit * dimensions
+            found = range_places(Local.of(tally, level), Limits(local_threshold=limit, level=level))
+            assert bool(found) == far.any()

@@ -128,6 +128,33 @@ end:
     return result;
 }
 
+static PyObject *gap_moments(PyObject *self, PyObject *args)
+{
+    PyObject *values, *columns, *result = NULL;
+    Py_buffer views[2];
+    Py_ssize_t item;
+    GapRows rows;
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nnndOO", &rows.n, &rows.classes, &item, &rows.beta, &values, &columns))
+        return NULL;
+    if (rows.n < 0 || rows.classes < 2 || rows.classes > PY_SSIZE_T_MAX / 256 || (item != 4 && item != 8) ||
+        !(rows.beta >= LEAST_BETA)) {
+        PyErr_SetString(PyExc_ValueError, "there must be 2 classes or more, items of 4 or 8 bytes, beta of at least 1e-9");
+        return NULL;
+    }
+    if (!(take(values, views, 0, item, times(rows.n, rows.classes), "values") ||
+          take(columns, views + 1, PyBUF_WRITABLE, 8, times(rows.n, GAP_COLUMNS), "columns"))) {
+        rows.values = views[0].buf, rows.columns = views[1].buf, rows.single = item == 4;
+        Py_BEGIN_ALLOW_THREADS
+        safecal_gap_moments(&rows);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    release(views, 2);
+    return result;
+}
+
 static PyObject *sum_by_key(PyObject *self, PyObject *args)
 {
     PyObject *column, *index, *sums, *result = NULL;
@@ -169,6 +196,87 @@ static PyObject *logistic_sums(PyObject *self, PyObject *args)
         result = Py_BuildValue("(dddddd)", sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]);
     }
     release(views, 3);
+    return result;
+}
+
+static PyObject *two_points(PyObject *self, PyObject *args)
+{
+    PyObject *moments, *centres, *L, *n, *set, *result = NULL;
+    Py_buffer views[5];
+    Py_ssize_t sets, cells;
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nnOOOOO", &sets, &cells, &moments, &centres, &L, &n, &set))
+        return NULL;
+    if (cells < 1 || sets < cells || sets % cells || sets > PY_SSIZE_T_MAX / MOMENTS) {
+        PyErr_SetString(PyExc_ValueError, "there must be cells, and as many sets in each of them");
+        return NULL;
+    }
+    if (!(take(moments, views, 0, 8, sets * MOMENTS, "moments") || take(centres, views + 1, 0, 8, cells, "centres") ||
+          take(L, views + 2, PyBUF_WRITABLE, 8, 2 * sets, "L") || take(n, views + 3, PyBUF_WRITABLE, 8, 2 * sets, "n") ||
+          take(set, views + 4, PyBUF_WRITABLE, 8, 2 * sets, "set")))
+        result = PyLong_FromSsize_t(safecal_two_points(views[0].buf, sets, sets / cells, views[1].buf, views[2].buf,
+                                                       views[3].buf, views[4].buf));
+    release(views, 5);
+    return result;
+}
+
+static PyObject *sum_points(PyObject *self, PyObject *args)
+{
+    PyObject *L, *n, *wrong, *positive, *cell, *used, *sums, *result = NULL;
+    Py_buffer views[7];
+    Py_ssize_t count;
+    PointRows points;
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nOOOOOOO", &count, &L, &n, &wrong, &positive, &cell, &used, &sums))
+        return NULL;
+    if (!(take(L, views, 0, 8, count, "L") || take(n, views + 1, 0, 8, count, "n") ||
+          take(wrong, views + 2, 0, 1, count, "wrong") || take(positive, views + 3, 0, 1, count, "positive") ||
+          take(cell, views + 4, 0, 8, count, "cell") || take(used, views + 5, PyBUF_WRITABLE, 8, 2 * CELLS, "used") ||
+          take(sums, views + 6, PyBUF_WRITABLE, 8, 2 * CELLS * POINT_SUMS, "sums"))) {
+        points.L = views[0].buf, points.n = views[1].buf, points.wrong = views[2].buf, points.positive = views[3].buf;
+        points.cell = views[4].buf, points.count = count;
+        if (all_classes(points.cell, count, CELLS))
+            result = PyLong_FromSsize_t(safecal_sum_points(&points, views[5].buf, views[6].buf));
+        else
+            PyErr_Format(PyExc_ValueError, "cells must lie between 0 and %d", CELLS - 1);
+    }
+    release(views, 7);
+    return result;
+}
+
+static PyObject *tempered_sums(PyObject *self, PyObject *args)
+{
+    PyObject *L, *n, *result = NULL;
+    Py_buffer views[2];
+    Py_ssize_t count;
+    double beta, sums[TEMPERED];
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "ndOO", &count, &beta, &L, &n))
+        return NULL;
+    if (!(take(L, views, 0, 8, count, "L") || take(n, views + 1, 0, 8, count, "n"))) {
+        safecal_add_tempered(beta, views[0].buf, views[1].buf, count, sums);
+        result = Py_BuildValue("(dddd)", sums[0], sums[1], sums[2], sums[3]);
+    }
+    release(views, 2);
+    return result;
+}
+
+static PyObject *tempered_change(PyObject *self, PyObject *args)
+{
+    PyObject *L, *n, *result = NULL;
+    Py_buffer views[2];
+    Py_ssize_t count;
+    double beta, other;
+    (void)self;
+    memset(views, 0, sizeof views);
+    if (!PyArg_ParseTuple(args, "nddOO", &count, &beta, &other, &L, &n))
+        return NULL;
+    if (!(take(L, views, 0, 8, count, "L") || take(n, views + 1, 0, 8, count, "n")))
+        result = PyFloat_FromDouble(safecal_change(beta, other, views[0].buf, views[1].buf, count));
+    release(views, 2);
     return result;
 }
 
@@ -250,12 +358,30 @@ static PyMethodDef methods[] = {
      "class_scores(n, classes, item, logits, values, y, columns, top, nodes=None) -> bool\n\n"
      "Score n rows of logits or probabilities, of 4 or 8 bytes each, into `columns` (7, n), `top` (n,) and, unless\n"
      "None, `nodes` (5, 4, n). False where y is no class."},
+    {"gap_moments", gap_moments, METH_VARARGS,
+     "gap_moments(n, classes, item, beta, values, columns)\n\n"
+     "Put mean, variance and third cumulant of how far logits lie below the largest one, under p**beta, and that one,\n"
+     "into `columns` (4, n), for n rows of logits of 4 or 8 bytes each."},
     {"sum_by_key", sum_by_key, METH_VARARGS,
      "sum_by_key(n, keys, column, index, sums) -> bool\n\n"
      "Put the sum of a column over the rows of each key into `sums` (keys,). False where there is no such key."},
     {"logistic_sums", logistic_sums, METH_VARARGS,
      "logistic_sums(n, shift, slope, z, away, mass) -> tuple\n\n"
      "Sum n rows of a logistic regression: minus its log-likelihood, and the first and second derivatives of that."},
+    {"two_points", two_points, METH_VARARGS,
+     "two_points(sets, cells, moments, centres, L, n, set) -> int\n\n"
+     "Put log-odds and counts of points into `L` and `n`, and the number of their set into `set` (2 * sets,), from\n"
+     "`moments` (sets, 4), and return how many they are."},
+    {"sum_points", sum_points, METH_VARARGS,
+     "sum_points(count, L, n, wrong, positive, cell, used, sums) -> int\n\n"
+     "Sum points by their place in the order of probabilities, put the places that occur into `used` (900,) and their\n"
+     "sums into `sums` (900, 11), and return how many they are."},
+    {"tempered_sums", tempered_sums, METH_VARARGS,
+     "tempered_sums(count, beta, L, n) -> tuple\n\n"
+     "Sum log(1 + exp(-beta L)) and the first three cumulants of the surprise over points."},
+    {"tempered_change", tempered_change, METH_VARARGS,
+     "tempered_change(count, beta, other, L, n) -> float\n\n"
+     "Return by how much the first of these sums is larger than at another beta."},
     {"sound", sound, METH_VARARGS,
      "sound(n, d, asymmetry, share, matrices) -> bool\n\n"
      "Tell whether n matrices (d, d) are finite, symmetric and positive definite, by these shares of their scale."},

@@ -25,6 +25,10 @@
 #define MOMENTS 4 /* of a kind: n and the sums of d, d^2, d^3 */
 #define AT_NODES 20 /* sums of a key: at five nodes, R and three derivatives, as in `spectrum.py` */
 #define KINDS (4 * CELLS)
+#define TEMPERED 4 /* sums over points at one inverse temperature: log-partition, and three cumulants */
+#define POINT_SUMS 11 /* sums of the points of a place in the order of probabilities */
+#define LEAST_BETA 1e-9 /* so that classes that are impossible have no weight */
+#define GAP_COLUMNS 4 /* of rows of classes at one inverse temperature */
 #define LOGISTIC 6 /* sums of a logistic regression: what is lost, two first derivatives, three second ones */
 
 typedef struct {
@@ -84,6 +88,28 @@ void safecal_add_logistic(double shift, double slope, const double *z, const dou
 int64_t safecal_add_binary(const BinaryRows *rows);
 
 typedef struct {
+    const double *L, *n;             /* log-odds of the likelier outcome, and how many rows each point stands for */
+    const uint8_t *wrong, *positive; /* whether the other one happened, and whether the likelier is the positive one */
+    const int64_t *cell;             /* of the log-odds */
+    Py_ssize_t count;
+} PointRows;
+
+/* Two points for each set of rows, or one where they are alike, of its moments; there are `each` sets in a cell. First all
+   that are the first of their set, then the others; return how many they are. */
+Py_ssize_t safecal_two_points(const double *moments, Py_ssize_t sets, Py_ssize_t each, const double *centres, double *L,
+                              double *n, int64_t *set);
+
+/* Sum points by their place in the order of probabilities, of which there are two for each cell: `used` are the places
+   that occur, and `sums` (places, POINT_SUMS) theirs; return how many they are. */
+Py_ssize_t safecal_sum_points(const PointRows *points, int64_t *used, double *sums);
+
+/* R(beta) = log(1 + exp(-beta L)) and the cumulants of the surprise at one inverse temperature, summed over points. */
+void safecal_add_tempered(double beta, const double *L, const double *n, Py_ssize_t count, double *total);
+
+/* The sum of R at a beta minus that at another. */
+double safecal_change(double beta, double other, const double *L, const double *n, Py_ssize_t count);
+
+typedef struct {
     const void *values; /* (n, classes) logits or probabilities; floats where `single` */
     const int64_t *y;   /* the class that happened */
     double *columns;    /* (SCORES, n) */
@@ -96,6 +122,17 @@ typedef struct {
 /* Score all rows; `work` holds two tiles. */
 void safecal_score_logits(const ClassRows *rows, double *work);
 void safecal_score_shares(const ClassRows *rows, double *work);
+
+typedef struct {
+    const void *values; /* (n, classes) logits, of which those of impossible classes are -inf; floats where `single` */
+    double *columns;    /* (GAP_COLUMNS, n): mean, variance and third cumulant of the gap, and the largest logit */
+    Py_ssize_t n, classes;
+    double beta; /* at least LEAST_BETA */
+    int single;
+} GapRows;
+
+/* Fill the columns. */
+void safecal_gap_moments(const GapRows *rows);
 
 /* Sum a column by key; return 0 where there is no such key. */
 int safecal_sum_by_key(const double *column, const int64_t *index, Py_ssize_t n, Py_ssize_t keys, double *sums);

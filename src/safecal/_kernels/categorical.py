@@ -5,9 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
+from . import compiled
 from .compiled import available, class_scores, floats
 
-__all__ = ["Ends", "Rows", "Shown", "bounds", "cumulants", "from_logits", "from_probabilities"]
+__all__ = ["Ends", "Gaps", "Rows", "Shown", "bounds", "cumulants", "from_logits", "from_probabilities", "gap_moments"]
+
+_FAR = 1e18  # nats: a gap whose third power is a float; such a class has no weight
+_BLOCK = 1 << 16  # elements that fit into a cache
 
 
 class Rows(NamedTuple):
@@ -144,6 +148,40 @@ def cumulants(d: FloatArray, beta: AnyArray | float) -> tuple[FloatArray, FloatA
         second,
         np.asarray(-third),
     )
+
+
+class Gaps(NamedTuple):
+    """Of each row: cumulants of how far its logits lie below the largest one, and that one."""
+
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
+    largest: FloatArray
+
+
+def gap_moments(z: AnyArray, beta: float) -> Gaps:
+    """Return the moments of the gaps of (n, K) logits under ``p**beta``; logits of -inf have no weight."""
+    found = compiled.gap_moments(z, beta)
+    if found is None:
+        step = max(1, _BLOCK // z.shape[1])
+        found = np.concatenate([_gap_moments(z[k : k + step], beta) for k in range(0, max(len(z), 1), step)], axis=1)
+    return Gaps(*found)
+
+
+def _gap_moments(z: AnyArray, beta: float) -> FloatArray:
+    z = z.astype(np.float64, copy=False)
+    largest, ones = z.max(axis=1), np.ones(z.shape[1])
+    with np.errstate(over="ignore"):
+        d = np.minimum(largest[:, None] - z, _FAR)
+        p = np.exp(-beta * d)
+    total = p @ ones
+    powers = []
+    for _ in range(3):
+        p *= d
+        powers.append(p @ ones / total)
+    mean, second, third = powers
+    variance = np.maximum(second - mean * mean, 0.0)
+    return np.stack([mean, variance, third - 3.0 * mean * second + 2.0 * mean**3, largest])
 
 
 class Shown(NamedTuple):

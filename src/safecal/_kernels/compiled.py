@@ -10,13 +10,15 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
-from .._types import AnyArray, FloatArray, IndexArray
+from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .spectrum import CELLS, NODES
 
 __all__ = [
     "MOST_DIMENSIONS",
     "MOST_KEYS",
+    "POINT_SUMS",
     "Runs",
     "Sums",
     "available",
@@ -25,12 +27,17 @@ __all__ = [
     "column_sums",
     "counts",
     "floats",
+    "gap_moments",
     "instructions",
     "key_sums",
     "logistic_sums",
+    "point_sums",
     "runs",
     "sound",
     "state_scores",
+    "tempered_change",
+    "tempered_sums",
+    "two_points",
     "uniform_index",
 ]
 
@@ -84,6 +91,9 @@ def floats(values: AnyArray) -> AnyArray:
 
 def _laid_out(array: AnyArray, dtype: type[np.generic]) -> AnyArray:
     """Return an array of a type, contiguous and aligned; a copy only where it is not."""
+    flags = array.flags
+    if array.dtype == dtype and flags.c_contiguous and flags.aligned:  # as most are, and `np.require` takes a while
+        return array
     return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
@@ -147,6 +157,20 @@ def class_scores(
     return (columns, top.astype(np.intp, copy=False), at_nodes) if fits else None
 
 
+def gap_moments(z: AnyArray, beta: float) -> FloatArray | None:
+    """Return mean, variance and third cumulant of how far logits lie below the largest one, under ``p**beta``, and it.
+
+    ``z`` are (n, K) logits, -inf where a class is impossible, and ``beta`` is at least 1e-9; the result has the shape
+    (4, n). None where the kernel is not there.
+    """
+    if _module is None:
+        return None
+    n, classes = z.shape
+    columns, values = np.empty((4, n)), floats(z)
+    _module.gap_moments(n, classes, values.itemsize, beta, values, columns)
+    return columns
+
+
 def key_sums(column: AnyArray, index: IndexArray, keys: int) -> FloatArray | None:
     """Sum a column over the rows of each key. None where the kernel is not there, or there are too many keys."""
     if _module is None or not 0 < keys <= MOST_KEYS:
@@ -176,6 +200,74 @@ def logistic_sums(
     lost = float(mass @ (np.maximum(x, 0.0) + np.log1p(t)))
     sz = spread * z
     return lost, float(score.sum()), float(score @ z), float(spread.sum()), float(sz.sum()), float(sz @ z)
+
+
+def two_points(moments: FloatArray, centres: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray] | None:
+    """Return log-odds and counts of points that stand for sets of rows, and the number of the set of each.
+
+    ``moments`` has a row for each set, as `cell_moments` gives them, and as many sets for each of the ``centres``. Two
+    points have the first three moments of a set, or one where its rows are alike; none are there for sets without
+    rows. None where the kernel is not there.
+    """
+    if _module is None:
+        return None
+    sets = len(moments)
+    L, n, index = np.empty(2 * sets), np.empty(2 * sets), np.empty(2 * sets, dtype=np.int64)
+    count = _module.two_points(sets, len(centres), _laid_out(moments, np.float64), centres, L, n, index)
+    return L[:count], n[:count], index[:count].astype(np.intp, copy=False)
+
+
+POINT_SUMS = (
+    "weight", "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy",
+    "sum_third_cumulant_weight3", "sum_entropy", "sum_predicted", "sum_observed", "sum_confidence", "sum_correct",
+)  # fmt: skip
+
+
+def point_sums(
+    L: FloatArray, n: FloatArray, wrong: BoolArray, positive: BoolArray, cell: IndexArray
+) -> tuple[IndexArray, FloatArray] | None:
+    """Sum points without weights by their place in the order of probabilities: two places for each cell of log-odds.
+
+    Returns the places that occur, and an array with a row for each, whose columns are `POINT_SUMS`. None where the
+    kernel is not there.
+    """
+    if _module is None:
+        return None
+    used, sums = np.empty(2 * CELLS, dtype=np.int64), np.empty((2 * CELLS, len(POINT_SUMS)))
+    numbers = (_laid_out(x, np.float64) for x in (L, n))
+    sides = (_laid_out(x, np.bool_).view(np.uint8) for x in (wrong, positive))
+    count = _module.sum_points(len(L), *numbers, *sides, _laid_out(cell, np.int64), used, sums)
+    return used[:count].astype(np.intp, copy=False), sums[:count]
+
+
+def tempered_sums(beta: float, L: FloatArray, n: FloatArray) -> tuple[float, float, float, float]:
+    """Sum ``R = log(1 + exp(-beta L))`` over points, each ``n`` times, and the first three cumulants of a surprise."""
+    if _module is not None:
+        found: tuple[float, float, float, float] = _module.tempered_sums(
+            len(L), beta, _laid_out(L, np.float64), _laid_out(n, np.float64)
+        )
+        return found
+    x = beta * L
+    t = np.exp(-np.abs(x))
+    share = 1.0 / (1.0 + t)
+    q, rest = (t * share, share) if beta >= 0.0 else (share, t * share)  # of the less likely outcome, tempered
+    mean = L * q
+    spread = mean * (L * rest)  # in this order, because L * L may overflow where q is 0
+    value = float(n @ np.log1p(t)) - (float(n @ x) if beta < 0.0 else 0.0)
+    return value, float(n @ mean), float(n @ spread), float(n @ (spread * (L * (rest - q))))
+
+
+def tempered_change(beta: float, other: float, L: FloatArray, n: FloatArray) -> float:
+    """Return by how much the first of these sums is larger at beta than at another; all digits where they are close."""
+    if _module is not None:
+        return float(_module.tempered_change(len(L), beta, other, _laid_out(L, np.float64), _laid_out(n, np.float64)))
+    step = (other - beta) * L
+    share = special.expit(-other * L)
+    far = np.abs(step) >= 1.0
+    if not far.any():
+        return float(n @ np.log1p(share * np.expm1(step)))
+    apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -other * L[far])
+    return float(n[~far] @ np.log1p(share[~far] * np.expm1(step[~far]))) + float(n[far] @ apart)
 
 
 def sound(matrices: FloatArray, asymmetry: float, share: float) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from .. import documents
+from .._kernels.compiled import two_points
 from .._kernels.spectrum import CELLS, CENTRES, LOWEST
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 
@@ -82,17 +83,14 @@ class Cells:
         return self._points
 
     def _make_points(self) -> Points:
-        kinds = self.moments.reshape(4 * CELLS, 4)
-        used = np.flatnonzero(kinds[:, 0])
-        L, counts, index = _two_points(kinds[used], used >> 2)
-        used = used[index]
-        return Points(L, np.ones(len(L)), counts, (used & 2) != 0, (used & 1) != 0, used >> 2)
+        L, counts, kind = _points_of(self.moments.reshape(4 * CELLS, 4))
+        return Points(L, np.ones(len(L)), counts, (kind & 2) != 0, (kind & 1) != 0, kind >> 2)
 
     def together(self) -> tuple[FloatArray, FloatArray]:
         """Return log-odds and counts of points that tell what is expected: nothing of it depends on the outcome."""
-        used = np.flatnonzero(np.bincount(self.points().cell))
-        a, b, c, d = self.moments.reshape(CELLS, 4, 4)[used].swapaxes(0, 1)
-        return _two_points((a + b) + (c + d), used)[:2]
+        a, b, c, d = self.moments.reshape(CELLS, 4, 4).swapaxes(0, 1)
+        with np.errstate(over="ignore"):  # the last cell has no end
+            return _points_of((a + b) + (c + d))[:2]
 
     @staticmethod
     def ends() -> FloatArray:
@@ -123,14 +121,21 @@ class Cells:
         return cls(flat.reshape(CELLS, 2, 2, 4))
 
 
-def _two_points(moments: FloatArray, cell: IndexArray) -> tuple[FloatArray, FloatArray, IndexArray]:
-    """Return log-odds and counts of two points for each set of rows, or of one where they are alike, and their sets."""
-    n, d1, d2, d3 = moments.T
-    mean, centre = d1 / n, CENTRES[cell]
+def _points_of(moments: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Return log-odds and counts of two points for each set of rows, or of one where they are alike, and their sets.
+
+    ``moments`` has a row for each set, and as many sets for each cell.
+    """
+    found = two_points(moments, CENTRES)
+    if found is not None:
+        return found
+    used = np.flatnonzero(moments[:, 0])
+    n, d1, d2, d3 = moments[used].T
+    mean, centre = d1 / n, CENTRES[used // (len(moments) // CELLS)]
     with np.errstate(all="ignore"):  # powers in the last cell, of which the mean alone is kept
         second = d2 / n
         variance = np.maximum(second - mean * mean, 0.0)
-        third = d3 / n - 3.0 * mean * second + 2.0 * mean**3
+        third = d3 / n - 3.0 * mean * second + 2.0 * (mean * mean * mean)
         spread = np.sqrt(variance)
         middle = centre + mean
         alike = (spread <= _SAME * np.maximum(middle, centre)) | (n < 2.0)
@@ -141,7 +146,7 @@ def _two_points(moments: FloatArray, cell: IndexArray) -> tuple[FloatArray, Floa
     two = np.flatnonzero(~alike)
     L = np.concatenate([np.where(alike, middle, middle + (half - reach) * spread), (middle + above * spread)[two]])
     counts = np.concatenate([n * share, (n * (1.0 - share))[two]])
-    return np.maximum(L, 0.0), counts, np.concatenate([np.arange(len(n)), two])
+    return np.maximum(L, 0.0), counts, np.concatenate([used, used[two]])
 
 
 # Cells of rows with weights: eight to each doubling of the log-odds, four to each doubling of the weight.

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._kernels.compiled import POINT_SUMS, point_sums
 from .._kernels.spectrum import (
     BY_CLASS,
     CONFIDENCES,
@@ -24,7 +25,7 @@ from .._kernels.spectrum import (
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import MergeError
 from .cells import Cells, Points, WeightedCells
-from .scored import completed
+from .scored import LIKE, completed
 from .summary import COLUMN, OPTIONAL, incoherent
 
 __all__ = ["Order", "Ordered", "order_of_cells"]
@@ -193,29 +194,44 @@ def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
     """Return two-class rows in the order of their probability; each side of one half has cells of its own."""
     points = spectrum.points()
     weighted = isinstance(spectrum, WeightedCells)
-    low, high = _probabilities(weighted)
+    low, high, coarse = _places(weighted)
     cells = len(low) // 2
-    place = np.where(points.positive, cells + points.cell, cells - 1 - points.cell)
-    occurs = np.bincount(place, minlength=2 * cells) > 0
-    used = np.flatnonzero(occurs)
-    sums = _sums_of_points(points, (np.cumsum(occurs) - 1)[place], len(used))
-    above = used >= cells
-    cell = np.where(above, used - cells, cells - 1 - used)
-    coarse = coarse_odds(cell, above, weighted=weighted)
-    return Order("probability", None, low[used], high[used], sums, coarse)
+    quick = None if weighted else point_sums(points.L, points.n, points.wrong, points.positive, points.cell)
+    if quick is not None:
+        used, found = quick
+        sums = found.take(_FROM, axis=1)  # what `completed` does, of so many places a good deal faster
+        sums[:, _NONE] = 0.0
+        sums[:, COLUMN["sum_brier"]] = np.nan
+    else:
+        place = np.where(points.positive, cells + points.cell, cells - 1 - points.cell)
+        occurs = np.bincount(place, minlength=2 * cells) > 0
+        used = np.flatnonzero(occurs)
+        sums = _sums_of_points(points, (np.cumsum(occurs) - 1)[place], len(used))
+    return Order("probability", None, low[used], high[used], sums, coarse[used])
+
+
+_FROM = [POINT_SUMS.index(name if name in POINT_SUMS else LIKE.get(name, "weight")) for name in COLUMN]
+_NONE = [COLUMN[name] for name in _ZERO]
 
 
 @cache
-def _probabilities(weighted: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the probabilities between which the cells of both sides lie, in their order."""
+def _places(weighted: bool) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Return the probabilities between which the cells of both sides lie, in their order, and their coarse cells."""
     ends = WeightedCells.ends() if weighted else Cells.ends()
     above, below = special.expit(ends), special.expit(-ends)
-    return np.concatenate([below[1:][::-1], above[:-1]]), np.concatenate([below[:-1][::-1], above[1:]])
+    cell = np.arange(len(ends) - 1)
+    coarse = [coarse_odds(cell, np.full(len(cell), side), weighted=weighted) for side in (False, True)]
+    return (
+        np.concatenate([below[1:][::-1], above[:-1]]),
+        np.concatenate([below[:-1][::-1], above[1:]]),
+        np.concatenate([coarse[0][::-1], coarse[1]]),
+    )
 
 
 def _sums_of_points(points: Points, index: IndexArray, size: int) -> FloatArray:
     """Sum points by the number of their place: the formulas of `kernels.bernoulli`, in the log-odds."""
     L, w, n, wrong, positive, _ = points
+    weighted = bool((w != 1.0).any())
     small = np.exp(-L)
     likely = 1.0 / (1.0 + small)
     q = small * likely
@@ -224,7 +240,6 @@ def _sums_of_points(points: Points, index: IndexArray, size: int) -> FloatArray:
         spread = mean * np.where(mean == 0.0, 0.0, L * likely)
         third = np.where(spread == 0.0, 0.0, spread * (L * (likely - q)))
         e = np.where(wrong, L, 0.0) - mean
-        weighted = bool((w != 1.0).any())
         nw = n * w if weighted else n
         nw2 = nw * w if weighted else nw
         nw3 = nw2 * w if weighted else nw

@@ -168,12 +168,12 @@ def completed(sums: dict[str, FloatArray]) -> FloatArray:
     found = np.empty((len(sums["n"]), len(COLUMN)))
     for k, name in enumerate(COLUMN):
         column = sums.get(name)
-        found[:, k] = sums.get(_LIKE.get(name, ""), _ABSENT.get(name, math.nan)) if column is None else column
+        found[:, k] = sums.get(LIKE.get(name, ""), _ABSENT.get(name, math.nan)) if column is None else column
     return found
 
 
 # Without weights, every power of a weight is 1; what is absent is 0 or NaN.
-_LIKE = {
+LIKE = {
     "weight2": "weight",
     "weight3": "weight",
     "sum_excess_weight2": "sum_excess",

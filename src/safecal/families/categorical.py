@@ -154,13 +154,16 @@ class Categorical(Predictions):
             s.confidence, correct, s.confidence, correct, brier,
         )  # fmt: skip
 
+    def log_values(self, rows: Rows) -> FloatArray:
+        """Return logits: those that were given, or the logarithms of the probabilities."""
+        if self.logits:
+            return block(self.values, rows)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._probabilities(rows)))
+
     def log_gaps(self, rows: Rows) -> FloatArray:
         """Return how much less likely each class is than the most likely one; 0 for that one itself."""
-        if self.logits:
-            z = block(self.values, rows)
-        else:
-            with np.errstate(divide="ignore"):
-                z = np.log(self._probabilities(rows))
+        z = self.log_values(rows)
         with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
             return np.asarray(z.max(axis=1, keepdims=True) - z)
 

@@ -14,10 +14,9 @@ from .. import documents
 from .._steady import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
-from .._types import FloatArray
-from .ranges import NUMBERS, SHOWN, SUSPECTED, bounded_ranges, upper_bounds
+from .._types import FloatArray, IndexArray
+from .ranges import NUMBERS, SHOWN, SUSPECTED, Unbounded, bounded_ranges
 from .results import Interval
-from .sum_bounds import Keys
 
 __all__ = ["Local", "Range"]
 
@@ -109,7 +108,7 @@ class Local:
     error: float
     min_share: float
     class_names: tuple[str, ...] = ()
-    _waiting: Keys | None = None  # until the upper bounds of all ranges are asked for
+    _waiting: Unbounded | None = None  # until the bounds of all ranges are asked for
 
     @classmethod
     def of(cls, tally: Tally, level: float = 0.95, min_share: float = 0.05) -> Self:
@@ -138,7 +137,7 @@ class Local:
         """What is known of each range, in the order of the attributes of a `Range` that are numbers."""
         waiting = self._waiting  # read once: another thread may be here as well
         if waiting is not None:
-            self._numbers[:, _HIGH] = upper_bounds(waiting, self.error)
+            self._numbers[:, _BOUNDS] = np.stack(waiting.bounds(), axis=1)
             object.__setattr__(self, "_waiting", None)
         return self._numbers
 
@@ -148,8 +147,26 @@ class Local:
     def __getitem__(self, place: int) -> Range:
         return self._range(self.numbers[place])
 
+    def lower(self, places: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return the lower bounds of some of the ranges, and those that are less firm, without bounding the others.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Their places.
+
+        Returns
+        -------
+        tuple of ndarray
+            ``ecd_low`` and ``at_least``, one number for each place.
+        """
+        if self._waiting is not None and len(places):
+            return self._waiting.lower(places)
+        low, _, at_least = self._numbers[places, _BOUNDS].T
+        return low, at_least
+
     def some(self, places: list[int]) -> list[Range]:
-        """Return some of the ranges, without bounding the others from above.
+        """Return some of the ranges, without bounding the others.
 
         Parameters
         ----------
@@ -163,7 +180,7 @@ class Local:
         """
         waiting, numbers = self._waiting, self._numbers[places]
         if waiting is not None and places:
-            numbers[:, _HIGH] = upper_bounds(waiting, self.error, places)
+            numbers[:, _BOUNDS] = np.stack(waiting.bounds(np.array(places)), axis=1)
         return [self._range(row) for row in numbers]
 
     def _range(self, numbers: FloatArray) -> Range:
@@ -198,7 +215,8 @@ class Local:
         ndarray of shape (ranges,)
             One number each; NaN for the label of ranges over all classes.
         """
-        return (self.numbers if name == "ecd_high" else self._numbers)[:, NUMBERS.index(name)]
+        place = NUMBERS.index(name)
+        return (self.numbers if place >= _BOUNDS.start else self._numbers)[:, place]
 
     @property
     def worst(self) -> Range | None:
@@ -323,7 +341,7 @@ def _label(value: Any) -> float:
     return math.nan if value is None else float(documents.count()(value))
 
 
-_HIGH = NUMBERS.index("ecd_high")
+_BOUNDS = slice(NUMBERS.index("ecd_low"), None)  # with "ecd_high" and "at_least", which come last
 _share = documents.between(0.0, 1.000001, missing=True)
 _RANGE: dict[str, Any] = dict.fromkeys(NUMBERS, documents.between(infinite=True))
 _RANGE |= {"label": _label, "n": documents.between(0.0), **dict.fromkeys(("share", "predicted", "observed"), _share)}

@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy import special
 
+from .._kernels.compiled import tempered_change, tempered_sums
 from .._sums.cells import Points
 from .._types import FloatArray
 from .dependence import rarest_half
@@ -66,7 +67,6 @@ class PointsLaw(Law):
         self._w = points.w if self.weighted else None
         self._nw = self._n if self._w is None else self._n * self._w
         self._tilts: dict[float, Tilt] = {}  # the same betas are asked for again and again
-        self._kept: tuple[float, FloatArray] | None = None
         one = self.at(1.0)
         surprised = points.wrong & (points.L > 0.0)
         seen = excess / unit + one.mean
@@ -81,24 +81,18 @@ class PointsLaw(Law):
         return found
 
     def _at(self, beta: float) -> Tilt:
-        L, nw = self._L, self._nw
-        x = beta * L
-        t = np.exp(-np.abs(x))
-        share = 1.0 / (1.0 + t)
-        q, rest = (t * share, share) if beta >= 0.0 else (share, t * share)  # of the less likely outcome, tempered
-        mean = L * q
-        spread = mean * (L * rest)  # in this order, because L * L may overflow where q is 0
-        value = float(nw @ np.log1p(t)) - (float(nw @ x) if beta < 0.0 else 0.0)
-        third = spread * (L * (rest - q))
+        value, mean, information, third = tempered_sums(beta, self._L, self._nw)
         if self._w is None:
-            s = float(nw @ spread)
-            return Tilt(value, float(nw @ mean), s, s, float(nw @ third))
-        v = nw * spread
-        return Tilt(value, float(nw @ mean), float(v.sum()), float(v @ self._w), float((nw * self._w**2) @ third))
+            return Tilt(value, mean, information, information, third)
+        squares, cubes = self._powers
+        variance, third = tempered_sums(beta, self._L, squares)[2], tempered_sums(beta, self._L, cubes)[3]
+        return Tilt(value, mean, information, variance, third)
 
-    def ecd(self, beta: float) -> float:
-        beta = min(max(beta, SMALLEST), LARGEST)
-        return (float(self._nw @ (self._L * special.expit(-beta * self._L))) - self.one.mean) / self.mass
+    @cached_property
+    def _powers(self) -> tuple[FloatArray, FloatArray]:
+        """How many rows there are, times the square of their weight and times its cube."""
+        assert self._w is not None
+        return self._nw * self._w, self._nw * self._w**2
 
     def expected(self, beta: float) -> float:
         """Return the expected number of surprises."""
@@ -164,29 +158,14 @@ class PointsLaw(Law):
         """Return minus the logarithm of the probability that nothing surprises."""
         return float(self._n @ np.logaddexp(0.0, -beta * self._L))
 
-    def _change(self, beta: float, other: float | FloatArray) -> float:
-        """Return by how much the rate at beta is larger than at another one; all digits of it where they are close."""
+    def _change(self, beta: float, other: FloatArray) -> float:
+        """Return by how much the rate at beta is larger than at one for each point; see `tempered_change`."""
         L, n = self._L, self._n
-        if not isinstance(other, np.ndarray) and other == beta:
-            return 0.0
         step = (other - beta) * L
-        share = special.expit(-other * L) if isinstance(other, np.ndarray) else self._share(other)
-        far = np.abs(step) >= 1.0 if isinstance(other, np.ndarray) or abs(other - beta) * self._largest >= 1.0 else None
-        if far is None or not far.any():
-            return float(n @ np.log1p(share * np.expm1(step)))
-        there = other[far] if isinstance(other, np.ndarray) else other
-        apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -there * L[far])
+        share = special.expit(-other * L)
+        far = np.abs(step) >= 1.0
+        apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -other[far] * L[far])
         return float(n[~far] @ np.log1p(share[~far] * np.expm1(step[~far]))) + float(n[far] @ apart)
-
-    def _share(self, beta: float) -> FloatArray:
-        """Return the tempered probability of the less likely outcome; kept for the beta that was asked for last."""
-        if self._kept is None or self._kept[0] != beta:
-            self._kept = beta, special.expit(-beta * self._L)
-        return self._kept[1]
-
-    @cached_property
-    def _largest(self) -> float:
-        return float(self._L.max())
 
     @cached_property
     def _most(self) -> float:
@@ -220,7 +199,8 @@ class PointsLaw(Law):
         if not best.variance > 0.0:
             return None
         t = beta - root
-        return _Tilted(t, t * self.seen + self._change(beta, root), best.variance, best.third)
+        change = tempered_change(beta, root, self._L, self._n) if t else 0.0
+        return _Tilted(t, t * self.seen + change, best.variance, best.third)
 
     def _tilted_by_weight(self, beta: float, at: Tilt) -> _Tilted | None:
         """Tilt each row by its own weight."""

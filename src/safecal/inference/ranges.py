@@ -27,16 +27,8 @@ from .dependence import firm_and_weak_ends
 from .sum_bounds import Keys, firm_and_weak_bounds, summary_spread
 
 __all__ = [
-    "NUMBERS",
-    "SHOWN",
-    "SUSPECTED",
-    "Ranges",
-    "bounded_ranges",
-    "cuts",
-    "dependence",
-    "dimensions",
-    "upper_bounds",
-]
+    "NUMBERS", "SHOWN", "SUSPECTED", "Ranges", "Unbounded", "bounded_ranges", "cuts", "dependence", "dimensions",
+]  # fmt: skip
 
 _HALVINGS = 4  # to sixteenths
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
@@ -51,16 +43,34 @@ NUMBERS = (
 class Ranges(NamedTuple):
     """What predictions are ordered by, and `NUMBERS` of each range; empty where there are no ranges.
 
-    ``waiting`` is there where upper bounds are still to be found, by `upper_bounds`: a verdict needs few of them.
+    ``waiting`` is there where the bounds are still to be found.
     """
 
     on: str
     numbers: FloatArray
-    waiting: Keys | None
+    waiting: "Unbounded | None"
+
+
+class Unbounded(NamedTuple):
+    """Ranges that are bounded when it is asked for: a verdict needs the bounds of few of them."""
+
+    sums: FloatArray
+    alpha: float  # with which a bound may miss
+    weaker: float  # the same of one that is less firm
+
+    def lower(self, places: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return the lower bounds of some ranges, and those that are less firm."""
+        low, at_least = Keys.of(self.sums[places]).bounds((self.alpha, -1), (self.weaker, -1))
+        return low, at_least
+
+    def bounds(self, places: IndexArray | None = None) -> list[FloatArray]:
+        """Return lower and upper bounds of some ranges, or of all, and lower ones that are less firm."""
+        keys = Keys.of(self.sums if places is None else self.sums[places])
+        return keys.bounds((self.alpha, -1), (self.alpha, +1), (self.weaker, -1))
 
 
 def bounded_ranges(tally: Tally, error: float, min_share: float, weaker: float) -> Ranges:
-    """Cut predictions into ranges, and bound the ECD of each.
+    """Cut predictions into ranges, and bound the ECD of each, or leave that to be asked for.
 
     ``error`` is the probability that some lower bound misses, shared equally among the ranges, and ``weaker`` that of
     the bounds by which a range is suspected; ``min_share`` is the smallest share of the rows that a range may hold.
@@ -77,6 +87,7 @@ def bounded_ranges(tally: Tally, error: float, min_share: float, weaker: float) 
     weaker /= len(sums)
     known = _known(sums, orders[0].on, total)
     waiting = None
+    low = high = at_least = np.full(len(sums), np.nan)
     if pairs is not None:
         bounds = _clustered(pairs, pieces, alpha, weaker)
         impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
@@ -86,9 +97,7 @@ def bounded_ranges(tally: Tally, error: float, min_share: float, weaker: float) 
         low, high, at_least = (_widened(known[-1], bound, dependence(tally)) for bound in bounds)
         low = np.minimum(low, 0.0)  # how rows depend inside a range is not known
     else:
-        waiting = Keys.of(sums)
-        low, at_least = waiting.bounds((alpha, -1), (weaker, -1))
-        high = low
+        waiting = Unbounded(sums, alpha, weaker)
     numbers = np.empty((len(sums), len(NUMBERS)))
     labels = [math.nan if order.label is None else order.label for order, _ in pieces]
     numbers[:, 0] = np.repeat(labels, [len(ends) for _, ends in pieces])
@@ -96,12 +105,6 @@ def bounded_ranges(tally: Tally, error: float, min_share: float, weaker: float) 
     for k, column in enumerate((*known, low, high, at_least), 3):
         numbers[:, k] = column
     return Ranges(orders[0].on, numbers, waiting)
-
-
-def upper_bounds(waiting: Keys, error: float, places: list[int] | None = None) -> FloatArray:
-    """Return the upper bounds of ranges that were left open: of some of them, or of all."""
-    some = waiting if places is None else waiting.take(np.array(places, dtype=np.intp))
-    return some.bounds((error / len(waiting.n), +1))[0]
 
 
 def _joined(parts: list[FloatArray]) -> FloatArray:
@@ -166,30 +169,33 @@ def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     before = np.zeros(len(weight) + 1)
     np.cumsum(weight, out=before[1:])
     places = _nearest(before, before[-1] * _FRACTIONS)
-    found: dict[tuple[int, int], None] = {}
-    whole = (0, len(weight))
+    ends = places[_DYADIC]
+    if not (places[1:] > places[:-1]).all():  # some ranges are empty, or the same as others, or all there is
+        ends = np.array([pair for pair in dict.fromkeys(map(tuple, ends.tolist())) if pair != (0, len(weight))])
+        ends = ends.reshape(-1, 2)
     if order.label is not None:
-        found[whole] = None
-    for halving in range(1, _HALVINGS + 1):
-        step = len(_FRACTIONS) // 2**halving
-        for shift in (0, step // 2):
-            found |= dict.fromkeys(pairwise(places[shift::step]))
-    if order.label is None:
-        found.pop(whole, None)
-    ends = np.array(list(found), dtype=np.intp).reshape(-1, 2)
+        ends = np.concatenate([[[0, len(weight)]], ends])
     enough = before[ends[:, 1]] - before[ends[:, 0]] >= min_share * total * (1.0 - 1e-9)
     return np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
 
 
 _FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
+#: Which of the fractions each range lies between.
+_DYADIC = np.array(
+    [
+        pair
+        for step in (len(_FRACTIONS) // 2**halving for halving in range(1, _HALVINGS + 1))
+        for shift in (0, step // 2)
+        for pair in pairwise(range(shift, len(_FRACTIONS), step))
+    ]
+)
 
 
-def _nearest(before: FloatArray, wanted: FloatArray) -> list[int]:
+def _nearest(before: FloatArray, wanted: FloatArray) -> IndexArray:
     """Return the ends of cells that are nearest to the weights that are wanted below them."""
     after = np.minimum(np.maximum(before.searchsorted(wanted), 1), len(before) - 1)
     nearer = wanted - before[after - 1] <= before[after] - wanted
-    found: list[int] = (after - nearer).tolist()
-    return found
+    return np.asarray(after - nearer)
 
 
 def _added(sums: FloatArray, ends: IndexArray) -> FloatArray:

@@ -49,7 +49,7 @@ _NEAR = 1e-3  # closer than this to the mean, in standard deviations, the saddle
 
 def normal(z: float) -> tuple[float, float]:
     """Return ``P(Z >= z)`` and ``P(Z <= z)`` for a standard normal."""
-    return float(special.ndtr(-z)), float(special.ndtr(z))
+    return 0.5 * math.erfc(z * math.sqrt(0.5)), 0.5 * math.erfc(-z * math.sqrt(0.5))
 
 
 def pearson3(value: float, variance: float, third: float) -> tuple[float, float]:

@@ -81,7 +81,6 @@ def diagnose(
     tally: Tally,
     temperature: Interval,
     where: Sequence[Place],
-    worst_share: float,
     others: tuple[float, float] | None = None,
 ) -> Diagnosis | None:
     """Name the cause of over-confidence, or of under-confidence; None where nothing is found.
@@ -98,7 +97,7 @@ def diagnose(
         return Diagnosis(cause, evidence, mends) if evidence else None
     if tally.points is not None:
         return _two_classes(tally, temperature, where)
-    return _others(tally, temperature, where, worst_share)
+    return _others(tally, temperature, where)
 
 
 def _only_a_slice(where: Sequence[Place], tally: Tally) -> Diagnosis | None:
@@ -170,7 +169,7 @@ def _two_classes(tally: Tally, temperature: Interval, where: Sequence[Place]) ->
     return _scaled(tally, temperature, found if found.cause == "both" else None)
 
 
-def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_share: float) -> Diagnosis | None:
+def _others(tally: Tally, temperature: Interval, where: Sequence[Place]) -> Diagnosis | None:
     """Diagnose more than two classes by their likeliest one, and states by their temperature."""
     gain = _gain(tally)
     if tally.top is not None and len(tally.top.points().L):
@@ -195,8 +194,10 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place], worst_s
         return Diagnosis("shifted", f"its estimates are off to one side: {there}{off}", remedy)
     if (fault := direction_fault(tally, where)) is not None:
         return Diagnosis("only a direction", *fault)
-    if tally.top is None and worst_share >= _WORST and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
-        return _mistakes(f"the most surprising 1 % of the rows hold {_percent(worst_share)} of all excess above 0")
+    if tally.top is None and gain > PRICE and temperature.value > 1.0 and tally.n >= 100:
+        share = tally.worst_share
+        if share >= _WORST:
+            return _mistakes(f"the most surprising 1 % of the rows hold {_percent(share)} of all excess above 0")
     if gain > PRICE:
         return _scaled(tally, temperature, None)
     return _places(where) if any(place.shown for place in where) else None

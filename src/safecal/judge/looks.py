@@ -58,7 +58,8 @@ def joint_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     def words() -> Words:
         reason = _reason(decision, list(verdicts), which)
         mended = one.decision != UNSAFE or decision == UNSAFE  # what is not shown needs no remedy
-        return Words(reason, one.diagnosis if mended else None, main.worst, main.worst_share)
+        found = main.words.value
+        return Words(reason, one.diagnosis if mended else None, found.worst, found.worst_share)
 
     return replace(
         main,

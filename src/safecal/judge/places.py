@@ -218,10 +218,14 @@ _FIELDS: dict[str, Any] = {
 def range_places(local: Local, limits: Limits) -> list[Place]:
     """Return ranges that are over-confident beyond the limit, or suspected to be, the worst first; no row is in two."""
     limit = limits.local_threshold * local.column("dimensions")
-    low = local.column("ecd_low")
-    degree = degree_of(low, local.column("at_least") > 0.0, local.column("ecd"), limit)
-    beyond = np.flatnonzero(degree)
-    beyond = beyond[np.lexsort((-(low / limit)[beyond], -degree[beyond]))]
+    value = local.column("ecd")
+    beyond = np.flatnonzero(value > limit)  # no lower bound lies above the estimate: the others need none
+    if not len(beyond):
+        return []
+    low, at_least = local.lower(beyond)
+    degree = degree_of(low, at_least > 0.0, value[beyond], limit[beyond])
+    order = np.lexsort((-(low / limit[beyond]), -degree))
+    beyond = beyond[order[degree[order] > 0]]
     label, first, last = (local.column(name).tolist() for name in ("label", "low", "high"))
     kept: list[int] = []
     for k in beyond.tolist():

@@ -46,15 +46,6 @@ def direction(ecd: Interval) -> Direction:
     return DIRECTIONS[3] if ecd.high < 0.0 else DIRECTIONS[4]
 
 
-class Words(NamedTuple):
-    """What a verdict tells its readers: why, what is wrong, and what stands out."""
-
-    reason: str
-    diagnosis: Diagnosis | None
-    worst: str | None
-    worst_share: float
-
-
 @final
 class Late(Generic[T]):
     """A value that is found when it is first asked for, and kept; it is compared, copied and shown as that value."""
@@ -80,7 +71,7 @@ class Late(Generic[T]):
         return self._found
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Late) and bool(self.value == other.value)
+        return isinstance(other, Late) and (self.value,) == (other.value,)  # in which NaN equals itself
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -90,6 +81,15 @@ class Late(Generic[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Late.known, (self.value,)
+
+
+class Words(NamedTuple):
+    """What a verdict tells its readers: why, what is wrong, and what stands out."""
+
+    reason: str
+    diagnosis: Diagnosis | None
+    worst: Late[str | None]
+    worst_share: Late[float]
 
 
 @final

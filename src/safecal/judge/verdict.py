@@ -157,12 +157,12 @@ class Verdict:
     @property
     def worst(self) -> str | None:
         """The bin or group that adds most to ECD; None where none adds."""
-        return self.words.value.worst
+        return self.words.value.worst.value
 
     @property
     def worst_share(self) -> float:
         """Share of all excess above 0 that lies in the most surprising 1 % of the rows."""
-        return self.words.value.worst_share
+        return self.words.value.worst_share.value
 
     @property
     def threshold(self) -> float:
@@ -222,7 +222,8 @@ class Verdict:
         """Read a document that `to_dict` wrote."""
         later = {"look": Look.from_dict, "looks": lambda value: tuple(documents.list_of(cls.from_dict)(value))}
         fields = documents.read("verdict", document, _FIELDS, later)
-        words = Words(*(fields.pop(name) for name in Words._fields))
+        reason, diagnosis, *outstanding = (fields.pop(name) for name in Words._fields)
+        words = Words(reason, diagnosis, *map(Late.known, outstanding))
         found = cls(**fields, words=Late.known(words))
         shown, safe = bool(found.shown), found.decision == SAFE
         looks = [one.look for one in found.looks if one.look is not None]
@@ -319,10 +320,9 @@ def judge(
 
     def words() -> Words:
         """Say why: what only a reader needs."""
-        worst_share = tally.worst_share
         diagnosis = None
         if decision != SAFE or side == "under-confident":
-            diagnosis = diagnose(tally, temperature, places, worst_share, others)
+            diagnosis = diagnose(tally, temperature, places, others)
         cause = "" if diagnosis is None else diagnosis.cause
         mends = family_named(tally.family).words.mends
         reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE and not mends)
@@ -366,8 +366,8 @@ def judge(
             reason += " It says almost nothing: its predictions are close to even odds."
         if not limits.everywhere:
             reason += " Only averages were judged (rule: average): over-confidence in a place is not looked for."
-        worst = _worst([table for table in (tally.bins, tally.groups) if table is not None])
-        return Words(reason, diagnosis, worst, worst_share)
+        tables = [table for table in (tally.bins, tally.groups) if table is not None]
+        return Words(reason, diagnosis, Late(lambda: _worst(tables)), Late(lambda: tally.worst_share))
 
     side = direction(ecd)
     return Verdict(

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import optimize, special
 
 from .._checks.arrays import block
+from .._kernels.categorical import gap_moments
 from .._sums.scored import known_surprisal
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import UnavailableError
@@ -33,6 +34,7 @@ from ..families.categorical import Categorical
 from ..families.predictions import Predictions
 from ..inference.dependence import ALIKE, Rarity, Sums, rarest_half
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
+from .gaps import ClassRows
 
 __all__ = [
     "Dependent",
@@ -50,10 +52,8 @@ __all__ = [
 FEWEST = 10  # rows below which no temperature is fitted
 FEWEST_IN_GROUP = 30  # rows below which a group has none of its own
 
-_FAR = 1e18  # nats: a gap whose square is a float of half the digits, too
 _SAMPLE, _MANY = 20_000, 100_000  # rows of a first fit, where there are many more
-_NEAR = 1e-5  # in log beta: what is left after a step of this length is its square
-_BLOCK = 1 << 16  # elements that fit into a cache
+_NEAR = 1e-4  # in log beta: what is left after a step of this length is its cube
 
 # Where the test is first looked at. Below, every prediction is flat; few have logits in the thousands.
 _GRID = (SMALLEST, *(2.0 ** np.arange(-18.0, -8.0, 2.0)).tolist(), *(2.0 ** np.arange(-8.0, 20.0)).tolist())
@@ -122,64 +122,33 @@ def tempered(predictions: Predictions, weight: AnyArray | None = None) -> Temper
 
 
 def _of_classes(predictions: Categorical, weight: AnyArray | None) -> Tempered:
-    """Fit that of classes from how much less likely each is than the likeliest one: two powers of it are enough."""
-    rows = np.arange(predictions.n)
-    gaps = np.concatenate([predictions.log_gaps(part) for part in predictions.row_blocks()])
-    happened = gaps[rows, predictions.happened]
-    possible = np.isfinite(happened)
-    w = _row_weights(possible, weight, slice(0, predictions.n))
-    found = Tempered(predictions, weight, possible, float(w.sum()))
-    if predictions.infinite:
-        np.minimum(gaps, _FAR, out=gaps)  # of a probability of 0 every power is 0, and its product with the gap, too
-    happened = np.where(possible, happened, 0.0)
-    seen = float(w @ happened)
-    if not any((w[part] @ _spread(gaps[part], 1.0)[1]) > 0.0 for part in (slice(0, 1000), slice(1000, None))):
+    """Fit that of classes from how much less likely each is than the likeliest one."""
+    z = predictions.values
+    if not predictions.logits:
+        z = np.concatenate([predictions.log_values(part) for part in predictions.row_blocks()])
+    rows, start = ClassRows(z, predictions.happened, weight), 1.0
+    if len(z) > _MANY:
+        few = rows.some(np.random.default_rng(0).choice(len(z), _SAMPLE, replace=False)).solved(1.0)
+        start = few if 0.0 < few < math.inf else 1.0
+    at = rows.at(start)
+    possible = np.isfinite(at.gaps)
+    found = Tempered(predictions, weight, possible, at.mass)
+    if not any(part.at(1.0).information > 0.0 for part in (rows.some(slice(0, 1000)), rows)):
         return found
-    if not (w * (possible & (happened > 1e-9))).any():  # as likely as the likeliest one is no surprise either
+    surprised = possible & (at.gaps > 1e-9)  # as likely as the likeliest one is no surprise either
+    if not (surprised if weight is None else surprised & (weight > 0.0)).any():
         return replace(found, beta=math.inf)
-    if len(gaps) <= _MANY:
-        return replace(found, beta=_solved(gaps, w, seen, 1.0))
-    some = np.random.default_rng(0).permutation(len(gaps))[:_SAMPLE]
-    beta = _solved(gaps[some], w[some], float(w[some] @ happened[some]), 1.0)
-    spread = None
-    if 0.0 < beta < math.inf:
-        for number in (np.float32, np.float64):  # near the end one step with half of the digits does, and one with all
-            mean, variance = _spread(gaps.astype(number, copy=False), beta)
-            information = float(w @ variance)
-            step = (float(w @ mean) - seen) / (beta * information)
-            beta *= math.exp(step)
-        spread = (information, float(w * w @ variance))
-    if spread is None or abs(step) > _NEAR:
-        return replace(found, beta=_solved(gaps, w, seen, beta if 0.0 < beta < math.inf else 1.0))
-    return replace(found, beta=beta, spread=spread)
-
-
-def _solved(gaps: FloatArray, w: FloatArray, seen: float, start: float) -> float:
-    """Return the beta at which the mean gap is the one seen, sought from ``start``."""
-
-    def at(ratio: float) -> Tilt:
-        mean, variance = _spread(gaps, ratio * start)
-        return Tilt(math.nan, float(w @ mean), start * float(w @ variance), math.nan, math.nan)
-
-    return start * fitted(at, seen, SMALLEST / start, LARGEST / start)
-
-
-def _spread(gaps: AnyArray, beta: float) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of the gap under ``p_beta``, row by row."""
-    mean, variance = np.empty(len(gaps)), np.empty(len(gaps))
-    ones = np.ones(gaps.shape[1], dtype=gaps.dtype)
-    step = max(1, _BLOCK // gaps.shape[1])
-    for start in range(0, len(gaps), step):
-        part = slice(start, start + step)
-        d = gaps[part]
-        p = np.multiply(d, gaps.dtype.type(-beta))
-        np.exp(p, out=p)
-        total = p @ ones
-        p *= d
-        first = p @ ones / total
-        p *= d
-        mean[part], variance[part] = first, np.maximum(p @ ones / total - first * first, 0.0)
-    return mean, variance
+    beta = start
+    for _ in range(2 if len(z) > _MANY else 0):  # so near to the end two steps of Halley's method do
+        newton = (at.mean - at.seen) / (beta * at.information) if at.information > 0.0 else math.inf
+        if not abs(newton) < 0.5:
+            break
+        step = newton / (1.0 + 0.5 * newton * (1.0 - beta * at.third / at.information))
+        beta *= math.exp(step)
+        if abs(step) < _NEAR:
+            return replace(found, beta=beta, spread=(at.information, at.variance))
+        at = rows.at(beta)
+    return replace(found, beta=rows.solved(beta))
 
 
 class _Block(NamedTuple):
@@ -355,14 +324,12 @@ def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
 def _surprises(rows: Tempered, part: slice, betas: tuple[float, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield for each beta how much more surprised than expected each row is, and the variance of that."""
     p, possible = rows.predictions, rows.possible[part]
-    if isinstance(p, Categorical):  # two sums of powers, where the log-partition takes four
-        gaps = p.log_gaps(part)
-        if p.infinite:
-            np.minimum(gaps, _FAR, out=gaps)
-        seen = np.where(possible, gaps[np.arange(len(gaps)), p.happened[part]], 0.0)
+    if isinstance(p, Categorical):
+        z = p.log_values(part)
+        outcome = np.where(possible, z[np.arange(len(z)), p.happened[part]], 0.0)
         for beta in betas:
-            mean, variance = _spread(gaps, beta)
-            yield seen - mean, variance
+            found = gap_moments(z, beta)
+            yield np.where(possible, found.largest - outcome, 0.0) - found.mean, found.variance
         return
     partition = p._partition(part)
     scored, _ = p.weighted(part, None)
