@@ -84,19 +84,23 @@ JOBS = {
     "found = lm_eval.simple_evaluate(model='dummy', tasks=['quiz'], task_manager=tasks)\n"
     "assert 'ecd,none' in found['results']['quiz']",
     "inspect": "import inspect_ai; from inspect_ai.dataset import Sample\n"
+    "from inspect_ai.model import ModelOutput, ModelUsage, get_model\n"
     "from inspect_ai.scorer import choice; from inspect_ai.solver import multiple_choice\n"
     "from safecal.compat.lm_eval import read_samples; from safecal.errors import FileError\n"
     "asked = [Sample(input='?', choices=['w', 'x'], target='A')]\n"
     "task = inspect_ai.Task(dataset=asked, solver=multiple_choice(), scorer=choice())\n"
-    "log = inspect_ai.eval(task, model='mockllm/model', log_dir='logs', display='none')[0].location\n"
-    "try:\n    read_samples(log)\nexcept FileError as error:\n    assert 'has no log-probabilities' in str(error), error\n"
-    "else:\n    raise AssertionError(log)",
+    "said = ModelOutput.from_content('mock', 'ANSWER: A')\n"
+    "said.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # else a tokenizer would be fetched\n"
+    "model = get_model('mockllm/model', custom_outputs=[said])\n"
+    "log = inspect_ai.eval(task, model=model, log_dir='logs', display='none')[0].location\n"
+    "try:\n    read_samples(log)\n    raise AssertionError(log)\n"
+    "except FileError as error:\n    assert 'has no log-probabilities' in str(error), error\n",
     "postgresql": "import psycopg, safecal.watch.postgresql",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
 COMMON = ("base", "cli", "frames", "sklearn")
 APART = ("inspect", "lm-eval")  # with the versions of `make test-apart`
-OURS = ("bench", "lint", "site", "test", "test-all", "test-apart")  # for those who change safecal: `.ci/run` installs them
+OURS = ("bench", "lint", "site", "test", "test-all", "test-apart")  # for those who change safecal
 
 
 def needs(project: dict[str, Any], extra: str) -> set[str]:

@@ -71,9 +71,11 @@ def test_both_forms_of_a_log_give_what_was_drawn(tmp_path: Path, capsys: pytest.
     write_eval_log(log, as_json)
     capsys.readouterr()
     ps, targets = drawn()
-    ecd = sum(
-        sum(x * math.log(x) for x in p) - math.log(p[LETTERS.index(right)]) for p, right in zip(ps, targets, strict=True)
-    ) / len(ps)  # fmt: skip
+    excess = [
+        sum(x * math.log(x) for x in p) - math.log(p[LETTERS.index(right)])
+        for p, right in zip(ps, targets, strict=True)
+    ]
+    ecd = sum(excess) / len(ps)
     assert log.results is not None
     accuracy = log.results.scores[0].metrics["accuracy"].value
     for one in (path, as_json):

@@ -83,7 +83,8 @@ def likelihoods(model: Any, tokenizer: Any, doc: dict[str, Any]) -> np.ndarray:
     start = tokenizer(doc["question"])["input_ids"]
     ends = [tokenizer(f" {choice}")["input_ids"] for choice in doc["choices"]]
     most = max(map(len, ends))
-    ids = torch.tensor([start + end + [0] * (most - len(end)) for end in ends])  # what follows changes nothing before it
+    # What fills up the shorter ones stands behind them, and changes nothing.
+    ids = torch.tensor([start + end + [0] * (most - len(end)) for end in ends])
     with torch.no_grad():
         log_p = torch.log_softmax(model(ids).logits[:, :-1].double(), dim=-1)
     each = log_p.gather(2, ids[:, 1:, None])[:, len(start) - 1 :, 0].numpy()

@@ -53,7 +53,7 @@ class Columns:
     values : tuple of str
         Probabilities or logits: one column for two classes, one a class for more, or a single column of lists. For
         Gaussians the mean; for intervals their two ends; quantiles; draws.
-    form : {"y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble"}
+    form : {"y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble", "bounded"}
         What ``values`` are.
     spread : (str, str) or None
         ``("std", column)`` or ``("var", column)``, for Gaussians.
@@ -81,6 +81,8 @@ class Columns:
         What stands beside every result.
     grid : Grid or None
         The steps in which confidences were said, where they were.
+    vocabulary : int or None
+        How many tokens a language model knows, where ``values`` are lists of the most likely ones.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class Columns:
     notes: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
     grid: Grid | None = None
+    vocabulary: int | None = None
 
     @property
     def of_classes(self) -> bool:
@@ -337,7 +340,7 @@ def near_names(name: str, there: Sequence[str], most: int = 10) -> str:
     return f"{'did you mean' if near else 'there are'} {some}{'?' if near else '.'}"
 
 
-_ARGUMENTS = {"pos_label": "--pos-label", "labels": "--label", "clip": "--clip"}
+_ARGUMENTS = {"pos_label": "--pos-label", "labels": "--label", "clip": "--clip", "vocabulary": "--vocabulary"}
 
 
 def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str]) -> InputError:
@@ -350,7 +353,8 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
         "sample_weight": columns.sample_weight,
     }  # fmt: skip
     values = " ".join(columns.values[:4])
-    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws"), values)
+    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws", "top_logprobs"), values)
+    named["y_logprob"] = columns.y_true
     named |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
     if columns.spread is not None:
         named[columns.spread[0]] = columns.spread[1]
