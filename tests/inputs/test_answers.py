@@ -418,4 +418,5 @@ def test_a_hundred_thousand_answers_take_no_more_memory_than_ten_thousand(
         run = [sys.executable, "-c", PEAK, str(path), "--y", "answer", "--vocabulary", str(V)]
         return 1024 * int(subprocess.run(run, check=True, capture_output=True, text=True).stderr)
 
-    assert peak(100) < peak(10) + 3_000_000  # eight bytes of each answer tell whether it was there before
+    # Of each answer eight bytes are kept, which tell whether it was there before. Rows that are held take 15 MB more.
+    assert peak(100) < peak(10) + 6_000_000
