@@ -20,7 +20,7 @@ from ..files import stamp_of
 from .columns import Columns
 from .reader import Rows
 from .sources import Source
-from .text_files import json_column, json_documents, key_of
+from .text_files import json_column, json_documents, key_of, repeated
 from .tokens import Token, first_tokens, given_texts, is_given, right_token, unwrapped
 
 __all__ = ["AnswerLogs", "Once", "first_answer"]
@@ -61,7 +61,7 @@ class Once:
     def complaint(self) -> tuple[int, int, str] | None:
         """Return how many are there more than once, of how many, and what they are; None where none is."""
         for found, what in ((self._answers, "answers"), (self._texts, "texts")):
-            twice = len(found) - len(np.unique(np.asarray(found)))
+            twice = repeated(found)
             if twice:
                 return twice, len(found), what
         return None

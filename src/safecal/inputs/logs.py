@@ -19,7 +19,7 @@ from .columns import Columns
 from .questions import NORMALISED, Question, Scale, inspect_questions, lm_eval_questions, task_of
 from .reader import Rows
 from .sources import Source
-from .text_files import json_column, key_of, log_kind
+from .text_files import json_column, key_of, log_kind, repeated
 
 __all__ = ["SampleLogs"]
 
@@ -104,7 +104,7 @@ class SampleLogs(Source):
         self._refuse_twice(found)
         self.most, self.ragged, self._rows = found.most, found.least < found.most, found.rows
         self.tasks = tuple(found.questions)
-        shared = (name for name, keys in found.passages.items() if len(np.unique(np.asarray(keys))) < len(keys))
+        shared = (name for name, keys in found.passages.items() if repeated(keys))
         self.passage = next(shared, None)
         own = {name: f"doc.{name}" if name in _OWN else name for name in found.fields}
         self._field = {shown: name for name, shown in own.items()}
@@ -144,8 +144,7 @@ class SampleLogs(Source):
 
     def _refuse_twice(self, found: _Survey) -> None:
         for task, numbers in found.questions.items():
-            keys, counts = np.unique(np.asarray(numbers), return_counts=True)
-            twice = int(counts.sum() - len(keys))
+            twice = repeated(numbers)
             if twice:
                 files = [log.path for log in self._logs if log.task == task]
                 where = f" in {files[0]}" if len(files) == 1 else f": {files[0]} and {files[1]} hold the same"

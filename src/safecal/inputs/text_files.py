@@ -10,6 +10,7 @@ import lzma
 import os
 import re
 import zipfile
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "key_of",
     "log_kind",
     "opened",
+    "repeated",
 ]
 
 ROWS = 1 << 16  # at a time
@@ -168,6 +170,13 @@ def json_column(values: list[Any]) -> AnyArray:
 def key_of(text: str) -> int:
     """Return eight bytes that tell a text from others."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+def repeated(keys: "array[int]") -> int:
+    """Return how many keys were there before; it leaves them in order, and needs no room for a copy."""
+    found = np.frombuffer(keys, dtype=np.int64)
+    found.sort()
+    return int(np.count_nonzero(found[1:] == found[:-1]))
 
 
 _ANSWER = re.compile(r'"object"\s*:\s*"(chat\.completion|text_completion|response)"|"(prompt|top)_logprobs"')
