@@ -210,6 +210,8 @@ def test_one_answer_a_list_and_several_files_are_read_as_lines_are(
         assert document(capsys, *words, *GIVEN)["tally"] == wanted
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(map(json.dumps, rows)).encode())))
     assert document(capsys, "-", *GIVEN)["tally"] == wanted
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(rows[0]).encode())))
+    assert "add `--vocabulary SIZE --text given`" in refused(capsys, "-")
     (tmp_path / "one.json").write_text(json.dumps(rows[0], indent=2), encoding="utf-8")
     assert "holds one text" in refused(capsys, str(tmp_path / "one.json"), *GIVEN)
     with pytest.raises(safecal.errors.InputError, match="must hold two texts or more"):
@@ -297,6 +299,7 @@ HOSTILE: dict[str, tuple[list[Any], str]] = {
     ),
     "lists of other lengths": ([echo([None])], "as many `token_logprobs`"),
     "a list that is none": ([echo([None, 3])], "must hold the most likely tokens of each place"),
+    "what the model wrote, too": ([ROW, chat(0, {"A": -0.1})], "would mean anything at line 2."),
     "one token": ([{"prompt_logprobs": [None]}], "has no token after the first"),
     "nothing": (["[]"], "has no answers"),
 }
@@ -364,6 +367,17 @@ def test_token_ids_tell_the_token_that_is_there_whatever_the_order(rng: np.rando
     mixed = json.loads(json.dumps(row | {"prompt_token_ids": ids}, sort_keys=True))
     wanted = read_prompts([row], vocabulary=V).predictions
     np.testing.assert_allclose(read_prompts([mixed], vocabulary=V).predictions.score().excess, wanted.score().excess)
+
+
+def test_a_vocabulary_that_lacks_tokens_that_are_shown_is_refused(
+    tmp_path: Path, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = prompts(rng, 3)
+    text = refused(capsys, written(tmp_path, rows), "--vocabulary", "59", "--text", "given")
+    assert "`--vocabulary` must be the number of all tokens" in text
+    assert "got 59, and token 59." in text
+    with pytest.raises(safecal.errors.RangeError, match="length of the tokenizer"):
+        read_prompts(rows, vocabulary=59)
 
 
 def test_several_texts_of_one_request_are_several_texts(rng: np.random.Generator) -> None:

@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .._checks.message import worded
-from ..errors import FormError
+from .._checks.message import SHELL, worded
+from ..errors import FormError, InputError
 from ..families.bounded import refuse_generated
 from ..inputs.answers import AnswerLogs, first_answer
-from ..inputs.columns import Columns, near_names
+from ..inputs.columns import Columns, about_columns, near_names
 from ..inputs.sources import must_be_a_file, spooled
 from ..inputs.text_files import opened
 
@@ -58,7 +58,10 @@ def open_answers(files: Sequence[str], options: argparse.Namespace) -> tuple[Ans
         None, (), "bounded", by=tuple(options.by or ()), cluster=options.cluster, sample_weight=options.sample_weight,
         drop_missing=options.drop_missing,
     )  # fmt: skip
-    return source, source.chosen(wanted, options.vocabulary)
+    try:
+        return source, source.chosen(wanted, options.vocabulary)
+    except InputError as error:
+        raise about_columns(error, wanted, SHELL) from None
 
 
 def _refuse_generated(text: str | None) -> None:

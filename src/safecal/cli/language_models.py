@@ -31,8 +31,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     """Add what answers of servers need, which show the most likely tokens only."""
     group = parser.add_argument_group(
         "answers of language models' servers",
-        "JSON of vLLM, of completions or of chat, with log-probabilities of the most likely tokens; for chat --y names "
-        "the field of the right answer.",
+        "JSON with the most likely tokens. For chat, --y names the field of the right answer.",
     )
     group.add_argument("--vocabulary", type=whole(2, 10**9), metavar="N", help="how many tokens the model knows")
     group.add_argument(

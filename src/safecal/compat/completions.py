@@ -19,7 +19,7 @@ from ..errors import FileError, InputError, MissingValueError
 from ..families.bounded import Bounded, bounded
 from ..inputs.answers import Once
 from ..inputs.text_files import json_documents
-from ..inputs.tokens import first_tokens, given_texts, right_token, unwrapped
+from ..inputs.tokens import first_tokens, given_texts, right_token, room_for, unwrapped
 from ..judge.evaluation import Evaluation
 from ..options import EvaluateOptions
 
@@ -95,6 +95,8 @@ def read_prompts(responses: Any, *, vocabulary: int) -> Tokens:
     ------
     FormError
         For answers that hold generated text alone.
+    RangeError
+        Where a token that is shown has a number beyond the vocabulary.
 
     Examples
     --------
@@ -107,7 +109,7 @@ def read_prompts(responses: Any, *, vocabulary: int) -> Tokens:
     own: list[float] = []
     top: list[list[float]] = []
     text: list[int] = []
-    once, number = Once(), -1
+    once, number, largest = Once(), -1, -1
     for where, response in _each(responses):
         texts = list(given_texts(unwrapped(response), where))
         once.add(response, texts)
@@ -116,9 +118,11 @@ def read_prompts(responses: Any, *, vocabulary: int) -> Tokens:
             own += [token.own for token in tokens]
             top += [token.shown for token in tokens]
             text += [number] * len(tokens)
+            largest = max((largest, *(token.largest for token in tokens)))
     if not own:
         raise fail(InputError, "responses", "must hold at least one token after the first")
     _refuse_twice(once)
+    room_for(largest, vocabulary)
     return Tokens(bounded(own, top, vocabulary=vocabulary, text="given"), np.array(text))
 
 

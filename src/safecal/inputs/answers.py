@@ -21,7 +21,7 @@ from .columns import Columns
 from .reader import Rows
 from .sources import Source
 from .text_files import json_column, json_documents, key_of, repeated
-from .tokens import Token, first_tokens, given_texts, is_given, right_token, unwrapped
+from .tokens import Token, first_tokens, given_texts, is_given, right_token, room_for, unwrapped
 
 __all__ = ["AnswerLogs", "Once", "first_answer"]
 
@@ -76,6 +76,7 @@ class _Survey:
     most: int = 1  # log-probabilities of a row
     answers: int = 0
     texts: int = 0
+    largest: int = -1
     fields: dict[str, None] = field(default_factory=dict)
     once: Once = field(default_factory=Once)
     unknown: int = 0  # answers whose right one is not shown
@@ -127,8 +128,10 @@ class AnswerLogs(Source):
             found.rows += 1
             found.most = max(found.most, len(row.token.shown))
             found.texts = row.text + 1
+            found.largest = max(found.largest, row.token.largest)
         self._refuse(found)
         self._rows, self._most, self._texts_there = found.rows, found.most, found.texts
+        self._largest = found.largest
         self.fields = tuple(found.fields)
         self._field = {f"line.{key}" if key in _OWN else key: key for key in found.fields}
         self.columns = (*_OWN, *self._field)
@@ -161,7 +164,7 @@ class AnswerLogs(Source):
                 try:
                     texts = self._texts(line, fields, where, survey)
                 except InputError as error:
-                    raise self._about_file(error) from error
+                    raise self._about_file(error, where) from error
                 if survey is not None:
                     survey.answers += 1
                     survey.fields |= dict.fromkeys(fields)
@@ -192,14 +195,17 @@ class AnswerLogs(Source):
             return []
         return [[Token(own, [value for _, value in shown])]]
 
-    def _about_file(self, error: InputError) -> InputError:
+    def _about_file(self, error: InputError, where: str) -> InputError:
         complaint = error.complaint
-        if complaint is None or complaint.argument != "responses":
+        if complaint is None:
             return error
+        if complaint.argument == "text":  # a line with what the model wrote
+            return worded(error, replace(complaint, argument="--text", place=where))
         return worded(error, replace(complaint, argument=self.name))
 
     def chosen(self, columns: Columns, vocabulary: int) -> Columns:
         """Complete what a person asked for: where outcomes, predictions and clusters are."""
+        room_for(self._largest, vocabulary)
         cluster, notes = columns.cluster, columns.notes
         if self._right is None and cluster is None:
             if self._texts_there == 1:

@@ -228,6 +228,9 @@ def open_source(path: str, kind: str | None, separator: str | None = None) -> So
         kind = kind or "csv"
     if path == "-":
         path, name, once = spooled(), "standard input", True
+        if kind is None and text_files.log_kind(path) is not None:
+            hint = "name the file; or, for answers of a server, add `--vocabulary SIZE --text given`."
+            raise FileError(f"standard input is a log of a language model.\n\nHint: {hint}")
         kind = kind or _sniffed(path) or "csv"
     else:
         name, once = path, False

@@ -5,25 +5,30 @@ Read is the JSON of vLLM (``prompt_logprobs``), of completions with ``echo``, an
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from .._checks.message import fail, show
-from ..errors import FormError, InputError, MissingValueError
+from ..errors import FormError, InputError, MissingValueError, RangeError
 from ..families.bounded import refuse_generated
 
-__all__ = ["Token", "first_tokens", "given_texts", "is_given", "right_token", "unwrapped"]
+__all__ = ["Token", "first_tokens", "given_texts", "is_given", "right_token", "room_for", "unwrapped"]
 
 _UNKNOWN = -9999.0  # what servers write for a token of which they do not tell
 _ASK = "ask vLLM for `prompt_logprobs`, or the completions API for `echo` and `logprobs`."
 
 
 class Token(NamedTuple):
-    """One token: its log-probability, NaN where the answer does not tell, and those that are shown for its place."""
+    """One token: its log-probability, NaN where the answer does not tell, and those that are shown for its place.
+
+    ``largest`` is the largest number of a token that is shown there, -1 where they have none: a vocabulary has more.
+    """
 
     own: float
     shown: list[float]
+    largest: int = -1
 
 
 def unwrapped(row: Any) -> Any:
@@ -95,6 +100,14 @@ def right_token(shown: Sequence[tuple[str, float]], right: str) -> float | None:
     return max(known) if known else None
 
 
+def room_for(largest: int, vocabulary: int) -> None:
+    """Refuse a vocabulary that does not have the tokens that are shown."""
+    if largest >= vocabulary:
+        rule = "must be the number of all tokens: those that are shown have larger numbers"
+        hint = "it is the length of the tokenizer."
+        raise fail(RangeError, "vocabulary", rule, got=f"{vocabulary}, and token {largest}", hint=hint)
+
+
 def _refuse(rule: str, where: str, hint: str | None = None, error: type[InputError] = FormError) -> NoReturn:
     raise fail(error, "responses", rule, place=where, hint=hint)
 
@@ -154,7 +167,8 @@ def _prompt(places: Any, ids: Any, where: str) -> list[Token]:
             _refuse("must show the token that is there first, then the most likely ones in their order", at, hint)
         if len(values) == 1 and part(place[own], "rank") != 1:
             _alone(at)
-        found.append(_token(values[own], list(values.values()), at))
+        largest = max((int(token) for token in values if re.fullmatch("[0-9]{1,9}", str(token))), default=-1)
+        found.append(_token(values[own], list(values.values()), at)._replace(largest=largest))
     return found
 
 
