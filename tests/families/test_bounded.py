@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import optimize
@@ -13,6 +14,8 @@ from scipy import optimize
 import safecal
 from safecal.errors import FormError, InputError, MergeError, UnavailableError
 from safecal.families.bounded import Bounded
+from safecal.html.course import Course
+from safecal.plot import LocalDisplay
 
 
 def normalised(z: np.ndarray) -> np.ndarray:
@@ -176,6 +179,23 @@ def test_a_sign_that_is_not_known_is_not_claimed_and_groups_have_both_ends(
             assert f"{value:+.4f}" in repr(found)
     assert "group, ECD at most" in repr(found)
     assert "group, ECD at least" in found._repr_html_()
+
+
+def test_a_report_of_tokens_says_between_what_the_surprise_lies_and_draws_the_look_that_decided(
+    rng: np.random.Generator, tmp_path: Any
+) -> None:
+    found = shown(*drawn(rng, 3000, 500, 2.0), 20).evaluate()
+    page = tmp_path / "report.html"
+    found.report(page)
+    most, least = (f"{one.ecd.value:.3g}" for one in found.verdict.looks)
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert f"each row surprised it by {least} to {most} nat more" in text
+    assert found.deciding is found.looks[0]
+    display = LocalDisplay.from_evaluation(found)
+    plt.close(display.figure_)
+    limits = [step.limit for step in display.course.steps]
+    one, other = (Course.of(e.local, found.limits.local_threshold).steps for e in (found.looks[0], found))
+    assert limits == [step.limit for step in one] != [step.limit for step in other]
 
 
 def test_shortcuts_would_call_an_over_confident_model_safe(rng: np.random.Generator) -> None:

@@ -198,7 +198,7 @@ def where_section(findings: Findings) -> Markup:
     """Return the picture along the predictions, and the places that the verdict names."""
     evaluation, verdict = findings.evaluation, findings.verdict
     limits = verdict.limits
-    image = course_picture("along", Course.of(evaluation.local, limits.local_threshold))
+    image = course_picture("along", Course.of(evaluation.deciding.local, limits.local_threshold))
     parts: list[Markup] = [element("p", together(_lead(evaluation, verdict)), class_="lead")]
     if image is not None:
         said = (
