@@ -183,6 +183,7 @@ def test_options_of_other_predictions_and_other_commands_are_refused(
     assert "leave `--prob` out" in refused(capsys, path, *GIVEN, "--prob", "p")
     assert "leave `--by-label` out" in refused(capsys, path, *GIVEN, "--by-label")
     assert "leave `--mean` out" in refused(capsys, path, *GIVEN, "--mean", "m")
+    assert "name groups with `--by`" in refused(capsys, path, *GIVEN, "--features", "source")
     assert "names 2 fields" in refused(capsys, path, *GIVEN, "--y", "a", "--y", "b")
     for command in ("plan", "recalibrate"):
         assert main([command, path]) == 2
@@ -378,6 +379,22 @@ def test_a_vocabulary_that_lacks_tokens_that_are_shown_is_refused(
     assert "got 59, and token 59." in text
     with pytest.raises(safecal.errors.RangeError, match="length of the tokenizer"):
         read_prompts(rows, vocabulary=59)
+
+
+def test_a_baseline_of_answers_compares_what_is_known(
+    tmp_path: Path, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    honest, sharp = (written(tmp_path, prompts(rng, 60, times), f"{times}.jsonl") for times in (1.0, 3.0))
+    for path in (honest, sharp):
+        Path(f"{path}.json").write_text(json.dumps(document(capsys, path, *GIVEN)), encoding="utf-8")
+    said = {}
+    for now, before in ((honest, sharp), (sharp, honest), (honest, honest)):
+        assert main(["evaluate", now, *GIVEN, "--baseline", f"{before}.json"]) == 0
+        said[now, before] = capsys.readouterr().out
+        assert "nan" not in said[now, before]
+    assert "\nNOT WORSE than the baseline" in said[honest, sharp]
+    assert "\nWORSE than the baseline" in said[sharp, honest]
+    assert "\nUNCLEAR whether it is worse" in said[honest, honest]  # five tokens tell too little of either
 
 
 def test_several_texts_of_one_request_are_several_texts(rng: np.random.Generator) -> None:

@@ -17,7 +17,7 @@ __all__ = ["asks_for_answers", "open_answers"]
 
 _RIGHT = ("answer", "target", "right", "gold", "label", "correct", "expected", "truth", "y", "y_true")
 _FORECASTS = ("mean", "std", "var", "lower", "upper", "coverage", "quantile", "draws")
-_OTHERS = ("prob", "logits", "label", "pos_label", "clip", "by_label", "verbalised", "features", *_FORECASTS)
+_OTHERS = ("prob", "logits", "label", "pos_label", "clip", "by_label", "verbalised", *_FORECASTS)
 
 
 def asks_for_answers(options: argparse.Namespace) -> bool:
@@ -36,6 +36,10 @@ def open_answers(files: Sequence[str], options: argparse.Namespace) -> tuple[Ans
     named = next((name for name in _OTHERS if getattr(options, name, None) not in (None, False)), None)
     if named is not None:
         raise FormError(f"answers say what was predicted: leave `--{named.replace('_', '-')}` out.")
+    if options.features:
+        raise FormError(
+            "`--features` cannot be searched where ECD is known between bounds only.\n\nHint: name groups with `--by`."
+        )
     if options.y is not None and len(options.y) > 1:
         raise FormError(f"`--y` names {len(options.y)} fields, and one holds the right answer.")
     right = options.y[0] if options.y else None
