@@ -1,5 +1,6 @@
 # Each target is complete on a fresh machine that has make and Python 3.11 or newer.
-# Versions come from constraints/: ci.txt for everything, oldest.txt for `make test-oldest`.
+# Versions come from constraints/: ci.txt for everything, oldest.txt for `make test-oldest`, apart.txt for
+# `make test-apart`.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -19,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .SECONDARY:
-.PHONY: help demo test test-all test-oldest lint docs site bench bench-fixes bench-gpu compare validate pictures wheel clean extras extras-changed
+.PHONY: help demo test test-all test-oldest test-apart lint docs site bench bench-fixes bench-gpu compare validate pictures wheel clean extras extras-changed
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -28,7 +29,7 @@ demo: $(VENV)/.with-core ## a worked example on the terminal, and its report
 	$(VENV)/bin/safecal demo
 
 # One thread for each worker: the workers already use every core.
-test test-all test-oldest: export OMP_NUM_THREADS := 1
+test test-all test-oldest test-apart: export OMP_NUM_THREADS := 1
 
 test: $(VENV)/.with-test ## the fast tests, at most four cases of each: about a minute on two cores
 	$(PYTEST) --cases 4
@@ -40,6 +41,10 @@ test-all: $(VENV)/.with-test,test-all $(AXE) ## every test, none skipped, with b
 
 test-oldest: $(VENV)-oldest/.with-test ## the fast tests on the oldest supported numpy and scipy
 	$(VENV)-oldest/bin/python -m pytest -n $(JOBS)
+
+test-apart: export SAFECAL_NO_SKIP := 1
+test-apart: $(VENV)-apart/.with-test-apart ## the tests of lm_eval, Inspect, NGBoost and skpro, in an environment of their own
+	$(VENV)-apart/bin/python -m pytest -n $(JOBS) -m apart
 
 lint: $(VENV)/.with-lint ## ruff, mypy and the docstrings
 	$(VENV)/bin/ruff check
@@ -103,7 +108,7 @@ extras-changed: ## as extras, those that install something else than before this
 	$(PYTHON) tools/try_extras.py --changed
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-bench $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info
+	rm -rf $(VENV) $(VENV)-apart $(VENV)-bench $(VENV)-oldest $(VENV)-wheel build dist src/*.egg-info
 	rm -rf docs/gallery docs/reference/api docs/reference/commands docs/reference/documents docs/reference/errors.rst
 	rm -rf .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
@@ -140,4 +145,10 @@ $(VENV)-oldest/.with-%: export PIP_CONSTRAINT := constraints/oldest.txt
 $(VENV)-oldest/.with-%: export PIP_BUILD_CONSTRAINT := constraints/oldest.txt
 $(VENV)-oldest/.with-%: pyproject.toml constraints/oldest.txt | $(VENV)-oldest/.made
 	$(VENV)-oldest/bin/python -m pip --disable-pip-version-check install --quiet -e '.[$*]'
+	@touch $@
+
+$(VENV)-apart/.with-%: export PIP_CONSTRAINT := constraints/apart.txt
+$(VENV)-apart/.with-%: export PIP_BUILD_CONSTRAINT := constraints/apart.txt
+$(VENV)-apart/.with-%: pyproject.toml constraints/apart.txt | $(VENV)-apart/.made
+	$(VENV)-apart/bin/python -m pip --disable-pip-version-check install --quiet -e '.[$*]'
 	@touch $@

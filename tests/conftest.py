@@ -63,6 +63,20 @@ class _FastTier:
         return True if self.other.search(text) or without_examples else None
 
 
+class _Apart:
+    """Collects the tests that have an environment of their own where they are asked for, and then nothing else."""
+
+    folder = ROOT / "tests" / "apart"
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        inside = collection_path.is_relative_to(self.folder)
+        leads_there = self.folder.is_relative_to(collection_path)
+        return None if inside == self.wanted or (self.wanted and leads_there) else True
+
+
 # Docstring examples that take long; tests in `tests/paper` hold what they say.
 _LONG_EXAMPLES = {
     "safecal.paper.column_checks.check_column",
@@ -192,5 +206,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_FewCases(cases))
     if config.option.markexpr == "not proof and not extra":
         config.pluginmanager.register(_FastTier())
+    config.pluginmanager.register(_Apart(config.option.markexpr == "apart"))
     if os.environ.get("SAFECAL_NO_SKIP") == "1":
         config.pluginmanager.register(_NoSkips())

@@ -72,13 +72,35 @@ JOBS = {
     "assert run.data.metrics['safecal/n'] == 500",
     "opentelemetry": "from safecal.compat.opentelemetry import observe; from safecal.monitor import Monitor\n"
     "observe(Monitor())",
-    "lm-eval": f"import runpy; runpy.run_path({str(ROOT / 'tools' / 'try_lm_eval.py')!r}, run_name='__main__')",
-    "inspect": f"import runpy; runpy.run_path({str(ROOT / 'tools' / 'try_inspect.py')!r}, run_name='__main__')",
+    "lm-eval": "import json, pathlib, lm_eval; from lm_eval.tasks import TaskManager\n"
+    "lines = (json.dumps({'q': f'Is it {k}?', 'choices': ['yes', 'no'], 'answer': k % 2}) for k in range(20))\n"
+    "pathlib.Path('quiz.jsonl').write_text('\\n'.join(lines))\n"
+    "pathlib.Path('quiz.yaml').write_text('''task: quiz\ndataset_path: json\ndataset_kwargs:\n"
+    "  data_files:\n    test: quiz.jsonl\ntest_split: test\noutput_type: multiple_choice\ndoc_to_text: '{{q}}'\n"
+    "doc_to_choice: choices\ndoc_to_target: answer\n"
+    "process_results: !function safecal.compat.lm_eval.process_results\n"
+    "metric_list:\n  - metric: ecd\n    aggregation: mean\n    higher_is_better: false\n''')\n"
+    "tasks = TaskManager(include_path='.', include_defaults=False)\n"
+    "found = lm_eval.simple_evaluate(model='dummy', tasks=['quiz'], task_manager=tasks)\n"
+    "assert 'ecd,none' in found['results']['quiz']",
+    "inspect": "import inspect_ai; from inspect_ai.dataset import Sample\n"
+    "from inspect_ai.model import ModelOutput, ModelUsage, get_model\n"
+    "from inspect_ai.scorer import choice; from inspect_ai.solver import multiple_choice\n"
+    "from safecal.compat.lm_eval import read_samples; from safecal.errors import FileError\n"
+    "asked = [Sample(input='?', choices=['w', 'x'], target='A')]\n"
+    "task = inspect_ai.Task(dataset=asked, solver=multiple_choice(), scorer=choice())\n"
+    "said = ModelOutput.from_content('mock', 'ANSWER: A')\n"
+    "said.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # else a tokenizer would be fetched\n"
+    "model = get_model('mockllm/model', custom_outputs=[said])\n"
+    "log = inspect_ai.eval(task, model=model, log_dir='logs', display='none')[0].location\n"
+    "try:\n    read_samples(log)\n    raise AssertionError(log)\n"
+    "except FileError as error:\n    assert 'has no log-probabilities' in str(error), error\n",
     "postgresql": "import psycopg, safecal.watch.postgresql",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
 COMMON = ("base", "cli", "frames", "sklearn")
-OURS = ("bench", "lint", "site", "test", "test-all")  # for those who change safecal: `.ci/run` installs them
+APART = ("inspect", "lm-eval")  # with the versions of `make test-apart`
+OURS = ("bench", "lint", "site", "test", "test-all", "test-apart")  # for those who change safecal
 
 
 def needs(project: dict[str, Any], extra: str) -> set[str]:
@@ -136,7 +158,9 @@ def tried(extra: str, wheel: Path) -> bool:
         venv.create(folder, with_pip=True)
         python = str(Path(folder, "bin", "python"))
         what = str(wheel) if extra == "base" else f"{wheel}[{extra}]"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", what], check=True, cwd=folder)
+        versions = str(ROOT / "constraints" / ("apart.txt" if extra in APART else "ci.txt"))
+        own = os.environ | {"PIP_CONSTRAINT": versions, "PIP_BUILD_CONSTRAINT": versions}
+        subprocess.run([python, "-m", "pip", "install", "--quiet", what], check=True, cwd=folder, env=own)
         done = subprocess.run(
             [python, "-W", "ignore", "-c", ROWS + JOBS[extra]], cwd=folder, capture_output=True, text=True
         )

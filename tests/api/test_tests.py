@@ -67,3 +67,23 @@ def test_few_cases_of_a_test_have_as_many_values_as_they_can(request: pytest.Fix
     one = [SimpleNamespace(callspec=SimpleNamespace(indices={"a": a})) for a in range(100)]
     taken = sorted(case.callspec.indices["a"] // 25 for case in few._telling(one))
     assert taken == [0, 1, 2, 3]  # one of each quarter
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_tests_of_an_environment_apart_are_collected_where_they_are_asked_for(
+    wanted: bool, request: pytest.FixtureRequest
+) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    rule = conftest._Apart(wanted)
+    for path in (TESTS / "apart", TESTS / "apart" / "test_lm_eval.py"):
+        assert bool(rule.pytest_ignore_collect(path)) != wanted
+    for path in (TESTS / "api", TESTS / "api" / "test_tests.py", TESTS.parent / "src"):
+        assert bool(rule.pytest_ignore_collect(path)) == wanted
+    for path in (TESTS, TESTS.parent):  # which lead there
+        assert not rule.pytest_ignore_collect(path)
+
+
+def test_the_tier_apart_is_its_folder() -> None:
+    for path in TESTS.rglob("test_*.py"):
+        marked = re.search(r"^pytestmark = .*pytest\.mark\.apart\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert bool(marked) == (path.parent.name == "apart"), path.name

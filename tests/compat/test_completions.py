@@ -76,10 +76,13 @@ def test_an_echo_is_given_text_and_what_follows_is_not(rng: np.random.Generator)
     logprobs = {"token_logprobs": [None, *values], "top_logprobs": [None, *lists]}
     answer = {"choices": [{"logprobs": logprobs}], "usage": {"prompt_tokens": 10}}
     assert read_prompts(answer, vocabulary=V).predictions.n == 9
-    assert read_prompts({"choices": answer["choices"]}, vocabulary=V).predictions.n == 12
+    for usage in ({"prompt_tokens": 13, "total_tokens": 13}, {"prompt_tokens": 13, "completion_tokens": 0}):
+        assert read_prompts(answer | {"usage": usage}, vocabulary=V).predictions.n == 12
+    with pytest.raises(FormError, match="must tell how many tokens were given"):
+        read_prompts({"choices": answer["choices"]}, vocabulary=V)
     alone = {"token_logprobs": [None, -1.0, -2.0], "top_logprobs": [None, {"a": -1.0}, {"b": -2.0}]}
     with pytest.raises(FormError, match="more than the tokens that are there"):
-        read_prompts({"choices": [{"logprobs": alone}]}, vocabulary=V)
+        read_prompts({"choices": [{"logprobs": alone}], "usage": {"prompt_tokens": 3}}, vocabulary=V)
 
 
 def chat(shown: dict[str, float]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Logs that lm-evaluation-harness wrote about a tiny model, and its own numbers (``tools/try_lm_eval.py --record``)."""
+"""Logs that lm-evaluation-harness wrote about a tiny model, and its own numbers; ``tests/apart`` runs the harness."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import optimize
@@ -13,6 +14,8 @@ from scipy import optimize
 import safecal
 from safecal.errors import FormError, InputError, MergeError, UnavailableError
 from safecal.families.bounded import Bounded
+from safecal.html.course import Course
+from safecal.plot import LocalDisplay
 
 
 def normalised(z: np.ndarray) -> np.ndarray:
@@ -77,6 +80,18 @@ def test_no_tighter_bounds_exist(outside: bool) -> None:
     assert high[0] == pytest.approx(surprisal - entropy - least_entropy(rest, p[k - 1], left), abs=1e-9)
 
 
+@pytest.mark.parametrize("size", [3, 7, 20])
+def test_no_tighter_bounds_exist_for_predictions_of_any_kind(size: int, rng: np.random.Generator) -> None:
+    for spread in (0.1, 0.5, 2.0, 20.0):
+        p = -np.sort(-rng.dirichlet(np.full(size, spread)))
+        k = int(rng.integers(1, size - 1))
+        low, high = ends(shown(np.log(p)[None], np.array([0]), k))
+        rest, left = 1.0 - p[:k].sum(), size - k
+        known = p[:k] @ np.log(p[:k]) - np.log(p[0])
+        assert low[0] == pytest.approx(known - most_entropy(rest, p[k - 1], left), abs=1e-9)
+        assert high[0] == pytest.approx(known - least_entropy(rest, p[k - 1], left), abs=1e-9)
+
+
 def test_the_truth_lies_between_the_bounds(rng: np.random.Generator) -> None:
     log_p, y = drawn(rng, 300, 2000)
     truth = safecal.categorical(y, logits=log_p).score().excess
@@ -138,6 +153,49 @@ def test_every_surface_shows_both_bounds_and_that_no_temperature_was_judged(
     assert math.isnan(found.temperature.value)
     with pytest.raises(UnavailableError, match="most likely outcomes"):
         shown(*drawn(rng, 5, 20), 5).log_partition(2.0)
+
+
+def test_a_sign_that_is_not_known_is_not_claimed_and_groups_have_both_ends(
+    rng: np.random.Generator, tmp_path: Any
+) -> None:
+    found = shown(*drawn(rng, 3000, 500), 30).evaluate(by=np.repeat(["a", "b"], 1500))
+    most, least = (one.ecd for one in found.verdict.looks)
+    assert most.low > 0.0 > least.high  # calibrated, and known between the two
+    (said,) = (line for line in repr(found).splitlines() if line.startswith("ECD  "))
+    assert (
+        said.split("  ")[-1] == f"nat at most, 95 % interval {least.low:+.4f} to {most.high:+.4f}: no clear direction"
+    )
+    page = tmp_path / "report.html"
+    found.report(page)
+    text = page.read_text(encoding="utf-8")
+    assert f"{least.value:+.4f} at least. The true value may lie on either side of 0." in text
+    assert "test, with the larger ECD" in text
+    for key in ("a", "b"):
+        ends = found.group_verdict(key).ecd
+        rows = [look.groups[key].ecd for look in (found, *found.looks)]
+        assert ends.low < rows[1] < 0.0 < rows[0] < ends.high
+        assert f"{ends.low:+.4f}" in text
+        for value in rows:
+            assert f"{value:+.4f}" in repr(found)
+    assert "group, ECD at most" in repr(found)
+    assert "group, ECD at least" in found._repr_html_()
+
+
+def test_a_report_of_tokens_says_between_what_the_surprise_lies_and_draws_the_look_that_decided(
+    rng: np.random.Generator, tmp_path: Any
+) -> None:
+    found = shown(*drawn(rng, 3000, 500, 2.0), 20).evaluate()
+    page = tmp_path / "report.html"
+    found.report(page)
+    most, least = (f"{one.ecd.value:.3g}" for one in found.verdict.looks)
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert f"each row surprised it by {least} to {most} nat more" in text
+    assert found.deciding is found.looks[0]
+    display = LocalDisplay.from_evaluation(found)
+    plt.close(display.figure_)
+    limits = [step.limit for step in display.course.steps]
+    one, other = (Course.of(e.local, found.limits.local_threshold).steps for e in (found.looks[0], found))
+    assert limits == [step.limit for step in one] != [step.limit for step in other]
 
 
 def test_shortcuts_would_call_an_over_confident_model_safe(rng: np.random.Generator) -> None:

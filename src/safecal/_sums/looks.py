@@ -10,7 +10,7 @@ from .. import documents
 from .._types import Decision
 from ..errors import MergeError
 
-__all__ = ["Look", "decide"]
+__all__ = ["Look", "are_ends", "decide"]
 
 
 @final
@@ -103,6 +103,12 @@ def decide(looks: Sequence[Look], decisions: Sequence[Decision]) -> tuple[Decisi
     if doubtful or not acquitting:
         return "UNDETERMINED", (doubtful or [0])[0]
     return "SAFE", acquitting[0]
+
+
+def are_ends(looks: Sequence[Look | None]) -> bool:
+    """Tell whether two looks are the ends of a bound: the larger one can only acquit, the smaller one only condemn."""
+    may = [(look.acquits, look.condemns) for look in looks if look is not None]
+    return may == [(True, False), (False, True)]
 
 
 def unfitting_looks(look: Look | None, others: Sequence[Any], own: Mapping[str, Any]) -> str | None:

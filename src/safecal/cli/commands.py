@@ -100,9 +100,11 @@ def run_evaluate(options: argparse.Namespace) -> int:
 def _left_out(table: TableFile) -> list[str]:
     """Say how many rows were left out, where some were."""
     reader = table.reader
-    rows = "row" if reader.dropped == 1 else "rows"
-    where = f"with missing values, the first at row {reader.first_dropped}."
-    return [f"left out {reader.dropped} of {reader.rows} {rows} {where}"] if reader.dropped else []
+    if reader.first_dropped is None:
+        return []
+    rows = "row" if reader.rows == 1 else "rows"
+    where = table.source.place(reader.first_dropped) or f"row {reader.first_dropped}"
+    return [f"left out {reader.dropped} of {reader.rows} {rows} with missing values, the first at {where}."]
 
 
 def has_bins(columns: Columns, options: argparse.Namespace) -> bool:

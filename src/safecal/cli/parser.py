@@ -5,17 +5,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from .language_models import LM, add_answer_options, add_lm_options, add_question_options
 from .options import (
     LIMITS,
-    LM,
     MOST_BINS,
     RULE_ABOUT,
     RULES,
     WATCH,
     Formatter,
     Parser,
-    add_lm_options,
-    add_question_options,
     add_watch_options,
     between,
     level_and_column,
@@ -53,6 +51,8 @@ _EVALUATE = """examples:
   safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
   safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
   safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
+  safecal evaluate samples_*.jsonl --by subject
+  safecal evaluate answers.jsonl --vocabulary 32000 --text given
   zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
 
 A file is read once, a large one with --features twice, and all results come from sums over all of its rows. Up to
@@ -134,11 +134,12 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         "file",
         type=place,
         nargs="+",
-        help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of lm_eval or Inspect",
+        help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of language models",
     )
     _columns(parser, several=True)
     _forecasts(parser)
     add_question_options(parser)
+    add_answer_options(parser)
     _rows(parser)
     _features(parser)
     _limits(parser)
@@ -191,9 +192,8 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain", action="store_true", help="with auto or a map: do not rule over-confidence out after it"
     )
-    parser.add_argument(
-        "--alpha", type=between(0, 1), default=0.05, help="risk of staying over-confident (default 0.05)"
-    )
+    risk = "risk of staying over-confident (default 0.05)"
+    parser.add_argument("--alpha", type=between(0, 1), default=0.05, help=risk)
     parser.add_argument("--save", type=output, metavar="FILE", help="write the calibrator as JSON")
     parser.add_argument("--apply", type=place, metavar="FILE", help="apply a saved calibrator instead of fitting one")
     parser.add_argument("--out", type=output, metavar="FILE", help="write all rows with their calibrated probabilities")

@@ -18,6 +18,7 @@ from ..judge.display import (
 )
 from ..judge.evaluation import Evaluation
 from ..judge.forecast_rows import forecast_rows
+from ..judge.looks import smaller_end
 from ..judge.verdict import SAFE
 from ..visible import shortened, visible
 
@@ -104,7 +105,8 @@ def _begun(sentence: str) -> str:
 
 
 def _numbers(found: Evaluation) -> list[tuple[str, str, str]]:
-    rows = inference_rows(found.interval, found.temperature, found.test, found.mistakes)
+    least = smaller_end(found.verdict.looks)
+    rows = inference_rows(found.interval, found.temperature, found.test, found.mistakes, least)
     rows += look_rows(found.verdict.looks) + forecast_rows(found.forecast)
     return rows + metric_rows(found.summary, None if math.isnan(found.ece) else found.bins, found.reliability)
 

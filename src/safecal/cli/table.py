@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any, TypedDict, Unpack, final
 import numpy as np
 
 from .._checks.forecasts import Grid
-from .._checks.message import SHELL, show
+from .._checks.message import SHELL, show, worded
 from ..errors import FileError, FormError, InputError
 from ..inputs.columns import (
     Columns,
@@ -27,6 +28,7 @@ from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, open_source
 from ..inputs.states import check_states, split_names
 from ..inputs.text_files import log_kind
+from .answers import asks_for_answers, open_answers
 from .terminal import Progress
 
 __all__ = ["Kept", "TableFile", "chosen_columns", "file_inputs"]
@@ -78,7 +80,11 @@ class TableFile:
         """Open a file, or several logs; ``prob`` and ``logits`` stand for the options of these names."""
         files = [file] if isinstance(file, str) else list(file)
         named: list[str] = [options.y] if isinstance(options.y, str) else options.y or []
-        if len(files) > 1 or (options.format is None and log_kind(files[0]) is not None):
+        kind = log_kind(files[0]) if options.format is None else None
+        if kind == "answers" or asks_for_answers(options):
+            answers, wanted = open_answers(files, options)
+            return cls(answers, _known(answers, wanted))
+        if len(files) > 1 or kind is not None:
             return cls(*_logs(files, options, prob or logits))
         source = open_source(files[0], options.format, getattr(options, "sep", None))
         more: ColumnOptions = {
@@ -140,7 +146,14 @@ class TableFile:
                 raise FileError(f"every row of {self.source.name} has missing values; nothing is left.")
             reader.finish()
         except InputError as error:
-            raise about_columns(error, self.columns, SHELL) from error
+            raise about_columns(self._placed(error), self.columns, SHELL) from error
+
+    def _placed(self, error: InputError) -> InputError:
+        """Say where a row stands, where its file has a better word for that than its number."""
+        complaint = error.complaint
+        row = re.fullmatch(r"row (\d+)", complaint.place or "") if complaint is not None else None
+        place = self.source.place(int(row[1])) if row is not None else None
+        return error if place is None or complaint is None else worded(error, replace(complaint, place=place))
 
     def whole(self) -> Batch:
         """Return all rows."""

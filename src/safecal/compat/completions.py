@@ -5,7 +5,6 @@ Text that the model wrote itself says nothing about its calibration: `read_promp
 `read_answers` compares the first token that it would write with the right one.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +15,15 @@ import numpy as np
 from .._checks.message import fail, same_rows, show
 from .._steady import steady
 from .._types import AnyArray
-from ..errors import FileError, FormError, InputError, MissingValueError
-from ..families.bounded import Bounded, bounded, refuse_generated
-from ..inputs.text_files import json_objects
+from ..errors import FileError, InputError, MissingValueError
+from ..families.bounded import Bounded, bounded
+from ..inputs.answers import Once
+from ..inputs.text_files import json_documents
+from ..inputs.tokens import first_tokens, given_texts, right_token, room_for, unwrapped
 from ..judge.evaluation import Evaluation
 from ..options import EvaluateOptions
 
 __all__ = ["Tokens", "read_answers", "read_prompts"]
-
-_UNKNOWN = -9999.0  # what OpenAI writes for a token that is not among the most likely
 
 
 @final
@@ -67,6 +66,9 @@ class Tokens:
         Evaluation
             What `safecal.evaluate` returns.
         """
+        if "cluster" not in options and len(np.unique(self.text)) == 1:
+            raise fail(InputError, "responses", "must hold two texts or more: tokens of one depend on each other, so "
+                       "that they tell nothing of others", hint="score many texts.")  # fmt: skip
         given: EvaluateOptions = {"cluster": self.text}
         return self.predictions.evaluate(**(given | options))
 
@@ -79,7 +81,8 @@ def read_prompts(responses: Any, *, vocabulary: int) -> Tokens:
     ----------
     responses : path, or iterable of mappings or vLLM's outputs
         Answers of vLLM asked with ``prompt_logprobs=20``, or of the completions API with ``echo`` and ``logprobs``;
-        a path is that of a file with one answer, or with one a line. Tokens that the model added are left out.
+        a path is that of a file with one answer, with one a line, or with a list of them. Each may stand in the field
+        ``response`` of a line, as batches have it. Tokens that the model added are left out.
     vocabulary : int
         How many tokens the model knows.
 
@@ -92,6 +95,8 @@ def read_prompts(responses: Any, *, vocabulary: int) -> Tokens:
     ------
     FormError
         For answers that hold generated text alone.
+    RangeError
+        Where a token that is shown has a number beyond the vocabulary.
 
     Examples
     --------
@@ -104,13 +109,20 @@ def read_prompts(responses: Any, *, vocabulary: int) -> Tokens:
     own: list[float] = []
     top: list[list[float]] = []
     text: list[int] = []
-    for number, response in enumerate(_each(responses)):
-        for y, shown in _prompt(response, f"answer {number}"):
-            own.append(y)
-            top.append(shown)
-            text.append(number)
+    once, number, largest = Once(), -1, -1
+    for where, response in _each(responses):
+        texts = list(given_texts(unwrapped(response), where))
+        once.add(response, texts)
+        for tokens in texts:
+            number += 1
+            own += [token.own for token in tokens]
+            top += [token.shown for token in tokens]
+            text += [number] * len(tokens)
+            largest = max((largest, *(token.largest for token in tokens)))
     if not own:
         raise fail(InputError, "responses", "must hold at least one token after the first")
+    _refuse_twice(once)
+    room_for(largest, vocabulary)
     return Tokens(bounded(own, top, vocabulary=vocabulary, text="given"), np.array(text))
 
 
@@ -121,7 +133,8 @@ def read_answers(responses: Any, y_true: Sequence[str], *, vocabulary: int) -> B
     Parameters
     ----------
     responses : path, or iterable of mappings
-        Answers of the chat completions API asked with ``logprobs=True, top_logprobs=20, max_tokens=1``.
+        Answers of the chat completions API asked with ``logprobs=True, top_logprobs=20, max_tokens=1``, or of the
+        completions and responses APIs asked for the same; a path is read as by `read_prompts`.
     y_true : sequence of str
         The right answer to each question, as the model would write it; spaces around it do not count.
     vocabulary : int
@@ -145,105 +158,42 @@ def read_answers(responses: Any, y_true: Sequence[str], *, vocabulary: int) -> B
     >>> read_answers([{"choices": [{"logprobs": {"content": [place]}}]}], ["A"], vocabulary=100_000)
     bounded predictions: 1 row of 100000 tokens
     """
-    found = [_first(response, f"answer {number}") for number, response in enumerate(_each(responses))]
+    found, once = [], Once()
+    for where, response in _each(responses):
+        found.append((where, first_tokens(unwrapped(response), where)))
+        once.add(response)
     same_rows("y_true", len(y_true), len(found), "responses")
+    _refuse_twice(once)
     own: list[float] = []
-    for number, (shown, right) in enumerate(zip(found, y_true, strict=True)):
-        known = [value for token, value in shown if token.strip() == right.strip() and value > _UNKNOWN]
-        if not known:
+    for (where, shown), right in zip(found, y_true, strict=True):
+        known = right_token(shown, right)
+        if known is None:
             raise fail(
                 MissingValueError, "y_true", "must be among the tokens shown: else its log-probability is not known",
-                got=show(right), place=f"answer {number}",
+                got=show(right), place=where,
                 hint="ask for more `top_logprobs`, and tell the model to answer in these words.",
             )  # fmt: skip
-        own.append(max(known))
-    top = [[value for _, value in shown if value > _UNKNOWN] for shown in found]
-    return bounded(own, top, vocabulary=vocabulary, text="given")
+        own.append(known)
+    return bounded(own, [[value for _, value in shown] for _, shown in found], vocabulary=vocabulary, text="given")
 
 
-def _each(responses: Any) -> Iterator[Any]:
-    """Yield the answers: of a file, or as they are."""
+def _each(responses: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the answers, of a file or as they are, and where each is."""
     if isinstance(responses, str | os.PathLike):
         path = os.fspath(responses)
         if not os.path.isfile(path):
             raise FileError(f"{path} is no file.")
-        try:
-            with open(path, encoding="utf-8") as file:
-                whole = json.load(file)
-        except ValueError:
-            yield from (row for _, row in json_objects(path, path))
-        else:
-            yield from whole if isinstance(whole, list) else [whole]
+        yield from json_documents(path, path)
     elif isinstance(responses, Mapping) or not isinstance(responses, Iterable):
-        yield responses
+        yield "answer 0", responses
     else:
-        yield from responses
+        yield from ((f"answer {number}", response) for number, response in enumerate(responses))
 
 
-def _part(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
-def _choice(response: Any, where: str) -> Any:
-    choices = _part(response, "choices")
-    if not choices:
+def _refuse_twice(once: Once) -> None:
+    twice = once.complaint()
+    if twice is not None:
         raise fail(
-            FormError, "responses", "must be answers of completions, of chat completions, or of vLLM", place=where
-        )
-    return choices[0]
-
-
-def _prompt(response: Any, where: str) -> Iterator[tuple[float, list[float]]]:
-    """Yield the log-probability of each given token but the first, and those shown beside it."""
-    places = _part(response, "prompt_logprobs")
-    if places is None:
-        choice = _choice(response, where)
-        places = _part(choice, "prompt_logprobs")
-        if places is None:
-            yield from _echoed(response, choice, where)
-            return
-    ids = _part(response, "prompt_token_ids") or [None] * len(places)
-    for place, token in zip(places, ids, strict=True):
-        if place:  # the first token has none
-            own = next(iter(place)) if token is None else _key(place, token)  # its own stands first
-            if len(place) == 1 and _part(place[own], "rank") != 1:
-                raise _alone(where)
-            yield float(_part(place[own], "logprob")), [float(_part(one, "logprob")) for one in place.values()]
-
-
-def _key(place: Mapping[Any, Any], token: Any) -> Any:
-    return token if token in place else str(token)
-
-
-def _alone(where: str) -> InputError:
-    hint = "ask for 20 of the most likely tokens."
-    return fail(FormError, "responses", "must show more than the tokens that are there", place=where, hint=hint)
-
-
-def _echoed(response: Any, choice: Any, where: str) -> Iterator[tuple[float, list[float]]]:
-    """Yield the same of the completions API, as far as the text was given."""
-    logprobs = _part(choice, "logprobs")
-    if logprobs is None:
-        hint = "ask vLLM for `prompt_logprobs`, or the completions API for `echo` and `logprobs`."
-        raise fail(FormError, "responses", "must hold log-probabilities", place=where, hint=hint)
-    values, lists = _part(logprobs, "token_logprobs"), _part(logprobs, "top_logprobs")
-    if values is None or lists is None or (values and values[0] is not None):  # chat, or no echo: the first is known
-        refuse_generated("generated")
-    usage = _part(response, "usage")
-    given = len(values) if usage is None else _part(usage, "prompt_tokens")
-    places = [
-        (float(y), list(map(float, shown.values()))) for y, shown in zip(values[1:given], lists[1:given], strict=True)
-    ]
-    if places and all(shown == [y] for y, shown in places):
-        raise _alone(where)
-    yield from places
-
-
-def _first(response: Any, where: str) -> list[tuple[str, float]]:
-    """Return the tokens shown for the first place of an answer."""
-    content = _part(_part(_choice(response, where), "logprobs"), "content")
-    shown = _part(content[0], "top_logprobs") if content else None
-    if not shown:
-        hint = "ask for `logprobs=True, top_logprobs=20`."
-        raise fail(FormError, "responses", "must hold the most likely tokens", place=where, hint=hint)
-    return [(str(_part(one, "token")), float(_part(one, "logprob"))) for one in shown]
+            InputError, "responses", f"must hold each of its {twice[2]} once",
+            got=f"{twice[0]} of {twice[1]} more than once", hint="take one run, and ask once for each.",
+        )  # fmt: skip

@@ -25,7 +25,7 @@ Text = Literal["given", "generated"]
 
 MOST = Look(
     "at most", "with the rest on few tokens", condemns=False,
-    why="ECD is known between bounds only: ask for more of the most likely tokens.",
+    why="ECD is known between bounds only; more of the most likely tokens would narrow them.",
 )  # fmt: skip
 LEAST = Look("at least", "with the rest spread evenly", acquits=False)
 _NEAR = 1e-4  # nats: by so much an outcome and its entry in the list may differ

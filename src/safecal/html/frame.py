@@ -4,7 +4,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -19,6 +19,7 @@ from ..inference.results import Interval
 from ..judge.display import count
 from ..judge.evaluation import Evaluation
 from ..judge.groups import judge_groups
+from ..judge.looks import smaller_end
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from .markup import Markup, element, join, together, with_code
 
@@ -141,10 +142,16 @@ def _groups(table: Table, evaluation: Evaluation) -> list[Finding]:
         for look in evaluation.looks
         if everywhere and look.tally.groups is not None and look.tally.look is not None and look.tally.look.condemns
     ]
+    least = None  # where ECD is known between bounds, the other end
+    if smaller_end(evaluation.verdict.looks) is not None:
+        other = evaluation.looks[0]
+        assert other.tally.groups is not None
+        least = judge_groups(other.tally.groups, other.limits, other.tally)
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.ecd.tolist(), strict=True)
     found = []
     for i, (name, n, share, ecd) in enumerate(rows):
         at, limit = judged.interval(ecd, i), float(judged.limit[i])
+        at = at if least is None else replace(at, low=float(least.low[i]))
         degree = int(judged.degree[i]) if everywhere else 0
         said = "" if judged.within[i] or not everywhere else "too small to judge"
         said = "under-confident" if at.high < 0.0 else said

@@ -111,7 +111,7 @@ def _pictures(evaluation: Evaluation) -> list[Markup]:
     found: dict[str, Markup | None] = {}
     if findings.bins is not None and has_reliability(findings.bins):
         found["Predicted and observed"] = reliability_diagram(f"{name}-reliability", findings.bins)
-    course = Course.of(evaluation.local, evaluation.limits.local_threshold)
+    course = Course.of(evaluation.deciding.local, evaluation.limits.local_threshold)
     found["Along its predictions"] = course_picture(f"{name}-course", course)
     if findings.in_groups:
         drawn, many = findings.in_groups[:_GROUPS], len(findings.in_groups)

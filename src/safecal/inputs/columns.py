@@ -53,7 +53,7 @@ class Columns:
     values : tuple of str
         Probabilities or logits: one column for two classes, one a class for more, or a single column of lists. For
         Gaussians the mean; for intervals their two ends; quantiles; draws.
-    form : {"y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble"}
+    form : {"y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble", "bounded"}
         What ``values`` are.
     spread : tuple of str or None
         For Gaussians ``"std"``, ``"var"`` or ``"cov"``, then the columns: one a component; or those of the
@@ -84,6 +84,8 @@ class Columns:
         The steps in which confidences were said, where they were.
     axes : tuple of str
         Where a state has several components: the column of what happened of each, instead of ``y_true``.
+    vocabulary : int or None
+        How many tokens a language model knows, where ``values`` are lists of the most likely ones.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Columns:
     levels: tuple[float, ...] = ()
     grid: Grid | None = None
     axes: tuple[str, ...] = ()
+    vocabulary: int | None = None
 
     @property
     def of_classes(self) -> bool:
@@ -347,7 +350,7 @@ def _together(names: Sequence[str]) -> str:
     return " ".join((*names[:4], "...") if len(names) > 4 else names)
 
 
-_ARGUMENTS = {"pos_label": "--pos-label", "labels": "--label", "clip": "--clip"}
+_ARGUMENTS = {"pos_label": "--pos-label", "labels": "--label", "clip": "--clip", "vocabulary": "--vocabulary"}
 
 
 def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str]) -> InputError:
@@ -359,7 +362,8 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
         "y_true": columns.y_true, "x_true": columns.y_true or _together(columns.axes), "cluster": columns.cluster,
         "sample_weight": columns.sample_weight,
     }  # fmt: skip
-    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws"), _together(columns.values))
+    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws", "top_logprobs"), _together(columns.values))
+    named["y_logprob"] = columns.y_true
     named |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
     if columns.spread is not None:
         named[columns.spread[0]] = _together(columns.spread[1:])

@@ -3,7 +3,6 @@
 The first reading finds the columns, the largest number of choices, and what is wrong; the second makes batches.
 """
 
-import hashlib
 import json
 import os
 from array import array
@@ -20,7 +19,7 @@ from .columns import Columns
 from .questions import NORMALISED, Question, Scale, inspect_questions, lm_eval_questions, task_of
 from .reader import Rows
 from .sources import Source
-from .text_files import json_column, log_kind
+from .text_files import json_column, key_of, log_kind, repeated
 
 __all__ = ["SampleLogs"]
 
@@ -65,8 +64,8 @@ class _Survey:
         for name, value in question.doc.items():
             self.fields[name] = None
             if name in _PASSAGES and isinstance(value, str):
-                self.passages.setdefault(name, array("q")).append(_number_of(value))
-        self.questions.setdefault(task, array("q")).append(_number_of(question.number))
+                self.passages.setdefault(name, array("q")).append(key_of(value))
+        self.questions.setdefault(task, array("q")).append(key_of(question.number))
 
 
 @final
@@ -105,7 +104,7 @@ class SampleLogs(Source):
         self._refuse_twice(found)
         self.most, self.ragged, self._rows = found.most, found.least < found.most, found.rows
         self.tasks = tuple(found.questions)
-        shared = (name for name, keys in found.passages.items() if len(np.unique(np.asarray(keys))) < len(keys))
+        shared = (name for name, keys in found.passages.items() if repeated(keys))
         self.passage = next(shared, None)
         own = {name: f"doc.{name}" if name in _OWN else name for name in found.fields}
         self._field = {shown: name for name, shown in own.items()}
@@ -115,10 +114,10 @@ class SampleLogs(Source):
     @staticmethod
     def _log(path: str) -> _Log:
         kind = log_kind(path)
-        if kind is None:
+        if kind not in _READERS:
             hint = "several files are read together only where all of them are logs of lm_eval or Inspect."
             raise FileError(f"{path} is no log of questions with choices.\n\nHint: {hint}")
-        return _Log(path, kind, task_of(path), stamp_of(os.stat(path)))
+        return _Log(path, str(kind), task_of(path), stamp_of(os.stat(path)))
 
     def _survey(self, log: _Log, found: _Survey) -> None:
         wrong = {"number": "", "text": ""}
@@ -145,8 +144,7 @@ class SampleLogs(Source):
 
     def _refuse_twice(self, found: _Survey) -> None:
         for task, numbers in found.questions.items():
-            keys, counts = np.unique(np.asarray(numbers), return_counts=True)
-            twice = int(counts.sum() - len(keys))
+            twice = repeated(numbers)
             if twice:
                 files = [log.path for log in self._logs if log.task == task]
                 where = f" in {files[0]}" if len(files) == 1 else f": {files[0]} and {files[1]} hold the same"
@@ -210,7 +208,7 @@ class SampleLogs(Source):
         if name == "doc_id":
             return json_column([f"{log.task}/{question.number}" for log, question in held])
         if name == self.passage:  # texts of any length: their numbers tell them apart
-            return np.array([_number_of(str(question.doc.get(name))) for _, question in held])
+            return np.array([key_of(str(question.doc.get(name))) for _, question in held])
         return json_column([_plain(question.doc.get(self._field[name])) for _, question in held])
 
     def rows(self) -> int | None:
@@ -218,10 +216,6 @@ class SampleLogs(Source):
 
     def frame(self) -> Any:
         raise FileError("rows of logs are not written.\n\nHint: save the map with `--save`, and apply it yourself.")
-
-
-def _number_of(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from .._checks.message import Complaint, alike, fail, phrase, show, worded
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
 from ..families.bernoulli import Bernoulli
+from ..families.bounded import Bounded, bounded
 from ..families.categorical import Categorical
 from ..families.classifier import Labelled, classifier
 from ..families.ensemble import ensemble
@@ -77,8 +78,7 @@ def join_batches(parts: list[Batch]) -> Batch:
     --------
     >>> import safecal
     >>> from safecal.engines.batches import Batch, join_batches
-    >>> parts = [Batch(safecal.bernoulli([1, 0], [0.9, 0.4])), Batch(safecal.bernoulli([1], [0.7]))]
-    >>> join_batches(parts).predictions.n
+    >>> join_batches([Batch(safecal.bernoulli([1, 0], [0.9, 0.4])), Batch(safecal.bernoulli([1], [0.7]))]).predictions.n
     3
     """
 
@@ -189,8 +189,8 @@ class Reader:
         predictions = self._predictions(outcome, values, spread, part, whole)
         if isinstance(predictions, Categorical) and columns.choices is not None:
             predictions = replace(predictions, choices=np.asarray(rows[columns.choices])[part])
-        if isinstance(predictions, Bernoulli | Categorical) and columns.notes:
-            predictions = replace(predictions, notes=columns.notes)
+        if isinstance(predictions, Bernoulli | Categorical | Bounded) and columns.notes:
+            predictions = replace(predictions, notes=(*predictions.notes, *columns.notes))
         w = None if weight is None else weight.values[part]
         if w is not None and w.any():
             w = weights(w, len(w), predictions.outcome)
@@ -272,6 +272,8 @@ class Reader:
             return quantiles(y, v, levels=columns.levels)
         if columns.form == "ensemble":
             return ensemble(y, v)
+        if columns.vocabulary is not None:
+            return bounded(y, [row[row > -np.inf] for row in v], vocabulary=columns.vocabulary, text="given")
         v = v if columns.grid is None else columns.grid.moved(v)
         given: dict[str, Any] = {columns.form: v}
         names = None if columns.labels is None else _alike_typed(columns.labels, y)

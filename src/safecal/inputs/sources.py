@@ -22,7 +22,7 @@ from ..files import stamp_of
 from . import text_files
 from .reader import Rows
 
-__all__ = ["BATCH", "Source", "open_source", "polars_is_there"]
+__all__ = ["BATCH", "Source", "must_be_a_file", "open_source", "polars_is_there", "spooled"]
 
 BATCH = 1 << 19  # rows
 
@@ -60,6 +60,10 @@ class Source(ABC):
 
     def guess(self) -> int | None:
         """Return about how many rows there are, by the size of the file and its first lines, where those tell."""
+        return None
+
+    def place(self, row: int) -> str | None:
+        """Return where a row stands, where there is a better word than its number."""
         return None
 
     @abstractmethod
@@ -223,11 +227,14 @@ def open_source(path: str, kind: str | None, separator: str | None = None) -> So
             raise FileError(f"`--sep` must be one character, such as `;`, or `tab`; got {separator!r}.")
         kind = kind or "csv"
     if path == "-":
-        path, name, once = _spooled(), "standard input", True
+        path, name, once = spooled(), "standard input", True
+        if kind is None and text_files.log_kind(path) is not None:
+            hint = "name the file; or, for answers of a server, add `--vocabulary SIZE --text given`."
+            raise FileError(f"standard input is a log of a language model.\n\nHint: {hint}")
         kind = kind or _sniffed(path) or "csv"
     else:
         name, once = path, False
-        _must_be_a_file(path)
+        must_be_a_file(path)
         kind = kind or _sniffed(path) or _named(path)
     if os.path.getsize(path) == 0:
         raise FileError(f"{name} is empty.")
@@ -241,7 +248,8 @@ def open_source(path: str, kind: str | None, separator: str | None = None) -> So
     return _FrameSource(name, path, kind, once, fields)
 
 
-def _must_be_a_file(path: str) -> None:
+def must_be_a_file(path: str) -> None:
+    """Refuse a folder, and what is not there."""
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file.\n\nHint: name one file in it.")
     if not os.path.exists(path):
@@ -306,7 +314,7 @@ def _guessed_rows(path: str) -> int | None:
     return round(os.path.getsize(path) * lines / len(head))
 
 
-def _spooled() -> str:
+def spooled() -> str:
     """Copy standard input to a temporary file, which is removed when the program ends."""
     if sys.stdin is None:
         raise FileError("standard input is closed.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")

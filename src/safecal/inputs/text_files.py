@@ -3,11 +3,14 @@
 import bz2
 import csv
 import gzip
+import hashlib
 import io
 import json
 import lzma
 import os
+import re
 import zipfile
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
@@ -21,11 +24,14 @@ __all__ = [
     "csv_header",
     "csv_rows",
     "json_column",
+    "json_documents",
     "json_header",
     "json_objects",
     "json_rows",
+    "key_of",
     "log_kind",
     "opened",
+    "repeated",
 ]
 
 ROWS = 1 << 16  # at a time
@@ -125,6 +131,25 @@ def json_objects(path: str, name: str, *, constants: bool = False) -> Iterator[t
             yield number, row
 
 
+def json_documents(path: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each line of a file, or what a list or a single document in it holds, and where that is."""
+    with opened(path, name) as file:
+        start = next((line.strip() for line in file if line.strip()), "")
+    if not start.startswith("[") and start != "{":
+        for number, row in json_objects(path, name, constants=True):
+            yield f"line {number}", row
+        return
+    try:
+        with opened(path, name) as file:
+            whole = json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{name} cannot be read: it is not JSON.") from error
+    for number, row in enumerate(whole if isinstance(whole, list) else [whole]):
+        if not isinstance(row, dict):
+            raise FileError(f"{name} cannot be read: item {number} of its list is not a JSON object.")
+        yield f"item {number}", row
+
+
 def _refused(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
 
@@ -142,8 +167,26 @@ def json_column(values: list[Any]) -> AnyArray:
     return objects
 
 
+def key_of(text: str) -> int:
+    """Return eight bytes that tell a text from others."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+def repeated(keys: "array[int]") -> int:
+    """Return how many keys were there before; it leaves them in order, and needs no room for a copy."""
+    found = np.frombuffer(keys, dtype=np.int64)
+    found.sort()
+    return int(np.count_nonzero(found[1:] == found[:-1]))
+
+
+_ANSWER = re.compile(r'"object"\s*:\s*"(chat\.completion|text_completion|response)"|"(prompt|top)_logprobs"')
+
+
 def log_kind(path: str) -> str | None:
-    """Tell by its content whether a file is a log of questions: ``"lm_eval"`` or ``"inspect"``; None for others."""
+    """Tell by its content whether a file is a log of a language model: None where it is another file.
+
+    ``"lm_eval"`` or ``"inspect"`` where it holds questions, ``"answers"`` where it holds what a server answered.
+    """
     if not os.path.isfile(path):
         return None
     try:
@@ -152,9 +195,11 @@ def log_kind(path: str) -> str | None:
                 return "inspect" if {"header.json", "_journal/start.json"} & set(archive.namelist()) else None
         with opened(path, path) as file:
             line = file.readline(_HEAD)
-            start = line if line.strip() != "{" else line + file.read(_HEAD)
+            start = line if line.strip() not in ("{", "[") else line + file.read(_HEAD)
     except (OSError, ValueError, EOFError, FileError, zipfile.BadZipFile):
         return None
     if all(f'"{key}"' in start for key in ("doc_id", "doc")) and start.lstrip().startswith("{"):
         return "lm_eval"
-    return "inspect" if start.lstrip().startswith("{") and '"eval"' in start and '"status"' in start else None
+    if start.lstrip().startswith("{") and '"eval"' in start and '"status"' in start:
+        return "inspect"
+    return "answers" if start.lstrip().startswith(("{", "[")) and _ANSWER.search(start) else None

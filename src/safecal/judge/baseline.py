@@ -8,7 +8,7 @@ are those of clusters; a document does not tell which rows of a place are of one
 import math
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..inference.results import Interval
 from ..inference.sum_bounds import bounds_by_key
 from ..visible import visible
 from .evaluation import Evaluation
+from .looks import smaller_end
 from .places import Place
 
 __all__ = ["NOT_WORSE", "UNCLEAR", "WORSE", "Baseline", "Change"]
@@ -156,14 +157,14 @@ class Baseline:
                 raise fail(InputError, name, "must be an Evaluation", got=type(given).__name__, hint=hint)
         _same_kind(now.tally, before.tally)
         limits = now.limits
-        places = [place for place in now.verdict.where if place.shown][:3]
+        between = smaller_end(now.verdict.looks) is not None  # then places have an end each, and do not compare
+        places = [] if between else [place for place in now.verdict.where if place.shown][:3]
         count = 3 + len(places)
         level = 1.0 - (1.0 - limits.level) / count
-        a, b = now.bounds, before.bounds
-        changes = [
-            _difference("ECD", a.interval(level), b.interval(level), 0.5 * now.verdict.allowed),
-            _ratio("temperature", a.temperature(level), b.temperature(level), math.sqrt(limits.max_temperature)),
-        ]
+        changes = [_change_of_ecd(now, before, level, between)]
+        a, b = (one.bounds.temperature(level) for one in (now, before))
+        if not (math.isnan(a.value) and math.isnan(b.value)):
+            changes.append(_ratio("temperature", a, b, math.sqrt(limits.max_temperature)))
         made, earlier = now.mistakes, before.mistakes
         if made is not None and earlier is not None:
             ratios = (_at(now, level), _at(before, level))
@@ -228,6 +229,17 @@ def _at(evaluation: Evaluation, level: float) -> Interval:
     found = Mistakes.of(evaluation.tally, level)
     assert found is not None
     return found.ratio
+
+
+def _change_of_ecd(now: Evaluation, before: Evaluation, level: float, between: bool) -> Change:
+    """Compare ECD; where it is known between bounds, from the least that it can have risen to the most."""
+    margin, a, b = 0.5 * now.verdict.allowed, now.bounds.interval(level), before.bounds.interval(level)
+    found = _difference("ECD", a, b, margin)
+    if not between:
+        return found
+    least, earlier = (one.looks[0].bounds.interval(level) for one in (now, before))
+    low, high = _difference("ECD", least, b, margin).change.low, _difference("ECD", a, earlier, margin).change.high
+    return replace(found, change=replace(found.change, low=low, high=high))
 
 
 def _difference(name: str, now: Interval, before: Interval, margin: float) -> Change:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._sums.summary import Summary
@@ -207,9 +208,12 @@ def ece_of(table: Table) -> str:
 
 
 def inference_rows(
-    ecd: Interval, temperature: Interval, test: TestResult, mistakes: Mistakes | None = None
-) -> list[Metric]:
-    """Return ECD, temperature and mistakes with their intervals, and the test."""
+    ecd: Interval, temperature: Interval, test: TestResult, mistakes: Mistakes | None = None,
+    least: Interval | None = None,
+) -> list[Metric]:  # fmt: skip
+    """Return ECD, temperature and mistakes with their intervals, and the test; ``least`` is the smaller end of ECD."""
+    most, larger = ("", "") if least is None else (" at most", ", with the larger ECD")
+    ecd = ecd if least is None else replace(ecd, low=least.low)
     level = f"{100 * ecd.level:g} % interval"
 
     def ends(interval: Interval, signed: bool) -> str:
@@ -217,7 +221,7 @@ def inference_rows(
         return f"{level} {low} to {high}"
 
     between = "" if math.isinf(ecd.value) else f", {ends(ecd, True)}"
-    rows = [("ECD", number(ecd.value, signed=True), f"nat{between}: {direction(ecd)}")]
+    rows = [("ECD", number(ecd.value, signed=True), f"nat{most}{between}: {direction(ecd)}")]
     if not math.isnan(temperature.value):
         rows.append(("temperature", number(temperature.value), f"{ends(temperature, False)}; 1 is calibrated"))
     if mistakes is not None:
@@ -225,7 +229,7 @@ def inference_rows(
         times = f": {ratio.value:.3g} times, {ratio.low:.3g} to {ratio.high:.3g} at {100 * ratio.level:g} %"
         rows.append(("mistakes", made, f"for {announced} announced{times if math.isfinite(ratio.value) else ''}"))
     p = f"{test.p_value:.2g}" if test.p_value >= 1e-4 else "< 0.0001"
-    rows.append(("p-value", p, f"of calibration, {test.method} test"))
+    rows.append(("p-value", p, f"of calibration, {test.method} test{larger}"))
     return rows
 
 

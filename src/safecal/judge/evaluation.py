@@ -26,7 +26,7 @@ from ..options import LimitOptions, Limits
 from ..slices.results import Slices
 from .display import evaluation_text
 from .groups import GroupVerdict, group_verdict
-from .looks import deciding, joint_group, joint_verdict
+from .looks import deciding, joint_group, joint_verdict, smaller_end
 from .readings import DERIVED, FIELDS, METRICS, PARTS, Readings, check
 from .reasons import reading
 from .reliability import Reliability, assess_reliability, tells_reliability
@@ -278,7 +278,12 @@ class Evaluation(Readings):
 
     def _tables(self) -> list[Table]:
         groups = None if self.groups is None else self.groups.worst_first()
-        return [table for table in (self.bins, groups) if table is not None]
+        if groups is None or smaller_end(self.verdict.looks) is None:
+            return [table for table in (self.bins, groups) if table is not None]
+        least = self.looks[0].groups
+        assert least is not None
+        ends = {"at most": groups, "at least": least.worst_first(len(groups))}
+        return [replace(table, name=f"{table.name}, ECD {end}") for end, table in ends.items()]
 
     def plot(self, part: str | None = None, *, ax: Any = None, name: str | None = None) -> Any:
         """Draw the verdict, the reliability diagram, ECD by bin, the temperature and the groups, in one figure.

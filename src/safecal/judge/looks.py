@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .._sums.looks import Look, decide
+from .._sums.looks import Look, are_ends, decide
+from ..inference.results import Interval
 from .groups import GroupVerdict
 from .places import Place
 from .reasons import Late, Words
 from .verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 
-__all__ = ["deciding", "joint_group", "joint_verdict"]
+__all__ = ["deciding", "joint_group", "joint_verdict", "smaller_end"]
 
 
 def _looks(verdicts: Sequence[Verdict]) -> list[Look]:
@@ -32,6 +33,22 @@ def deciding(verdicts: Sequence[Verdict]) -> int:
     decision, which = decide(_looks(verdicts), [verdict.decision for verdict in verdicts])
     whole = [i for i, v in enumerate(verdicts) if v.look is not None and v.look.condemns and v.on_average == UNSAFE]
     return whole[0] if decision == UNSAFE and whole else which
+
+
+def smaller_end(verdicts: Sequence[Verdict]) -> Interval | None:
+    """Return the smaller end of ECD, where it is known between two bounds only.
+
+    Parameters
+    ----------
+    verdicts : sequence of Verdict
+        One for each look; the first is that of the larger end.
+
+    Returns
+    -------
+    Interval or None
+        None where ECD is one number.
+    """
+    return verdicts[1].ecd if are_ends([verdict.look for verdict in verdicts]) else None
 
 
 def joint_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -111,8 +128,10 @@ def joint_group(looks: Sequence[Look], verdicts: Sequence[GroupVerdict]) -> Grou
     Returns
     -------
     GroupVerdict
-        The numbers of the look that decided.
+        The numbers of the look that decided; where two looks are the ends of a bound, ECD with the outer ends of both.
     """
     decision, which = decide(looks, [verdict.decision for verdict in verdicts])
     one = verdicts[which]
-    return replace(one, decision=decision, place=None if one.place is None else _doubted(one.place, decision))
+    ecd = replace(verdicts[0].ecd, low=verdicts[1].ecd.low) if are_ends(looks) else one.ecd
+    place = None if one.place is None else _doubted(one.place, decision)
+    return replace(one, decision=decision, place=place, ecd=ecd)

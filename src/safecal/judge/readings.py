@@ -27,6 +27,7 @@ from ..inference.shifts import Axis, ClassShifts, axes_of
 from ..options import Limits
 from .display import Metric, class_rows, cox_rows, inference_rows, look_rows, metric_rows
 from .forecast_rows import forecast_rows
+from .looks import smaller_end
 from .reliability import Reliability, reliability_of
 from .verdict import Verdict
 
@@ -223,7 +224,8 @@ class Readings(ABC):
         return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
 
     def _metrics(self) -> list[Metric]:
-        head = inference_rows(self.interval, self.temperature, self.test, self.mistakes)
+        least = smaller_end(self.verdict.looks)
+        head = inference_rows(self.interval, self.temperature, self.test, self.mistakes, least)
         head += look_rows(self.verdict.looks) + forecast_rows(self.forecast)
         if not self.summary.n_impossible:  # no shift explains an impossible outcome
             head += cox_rows(self.cox) + class_rows(self.class_shifts)

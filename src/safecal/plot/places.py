@@ -70,7 +70,7 @@ class LocalDisplay(Display):
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        return cls(Course.of(evaluation.local, evaluation.limits.local_threshold))
+        return cls(Course.of(evaluation.deciding.local, evaluation.limits.local_threshold))
 
     @classmethod
     def from_local(cls, local: Local, *, local_threshold: float = 0.2, ax: Axes | None = None) -> Self:

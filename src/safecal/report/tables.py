@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .._sums.summary import Summary
 from .._sums.table import Table
@@ -31,6 +32,7 @@ from ..inference.shifts import ClassShifts
 from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, look_rows, place_cells
 from ..judge.evaluation import Evaluation
 from ..judge.forecast_rows import forecast_rows
+from ..judge.looks import smaller_end
 from ..judge.places import Place
 from ..judge.reasons import direction
 from ..judge.verdict import UNSAFE, Verdict
@@ -58,7 +60,8 @@ def test_name(method: str) -> str:
 def cards(findings: Findings) -> Markup:
     """Return the scales of the verdict, with a gauge each: ECD, temperature, and the mistakes of classifiers."""
     evaluation, verdict = findings.evaluation, findings.verdict
-    ecd, temperature = verdict.ecd, verdict.temperature
+    ecd, temperature, least = verdict.ecd, verdict.temperature, smaller_end(verdict.looks)
+    ecd = ecd if least is None else replace(ecd, low=least.low)
     side: str = direction(ecd)
     if side == "no clear direction":
         side = "as surprised as announced" if ecd.low == ecd.high else "the true value may lie on either side of 0"
@@ -67,8 +70,8 @@ def cards(findings: Findings) -> Markup:
     parts = [
         _card(
             _heading("ECD", "surprise beyond what it announced"),
-            _figure(ecd, "nat"),
-            f"{sentence(side)}.",
+            _figure(ecd, "nat" if least is None else "nat at most"),
+            f"{sentence(side)}." if least is None else f"{shown(least.value, signed=True)} at least. {sentence(side)}.",
             ecd_gauge("ecd-gauge", ecd, findings.limit),
         ),
         _card(
@@ -119,8 +122,9 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[Row]:
         found.append(("impossible", grouped(s.n_impossible), f"outcomes happened that had probability 0; {rest}"))
     if evaluation.n_certain:
         found.append(("certain", grouped(evaluation.n_certain), "rows give some outcome a probability of exactly 0"))
-    how = f"of calibration, {test_name(test.method)} test; if it is small, a calibrated model is rarely so far off"
-    found.append(("p-value", p_value(test.p_value), how))
+    larger = "" if smaller_end(verdict.looks) is None else ", with the larger ECD"
+    how = f"of calibration, {test_name(test.method)} test{larger}"
+    found.append(("p-value", p_value(test.p_value), f"{how}; if it is small, a calibrated model is rarely so far off"))
     found += look_rows(verdict.looks) + forecast_rows(evaluation.forecast)
     if not s.n_impossible:
         found += cox_rows(evaluation.cox) + class_rows(evaluation.class_shifts)
@@ -196,7 +200,7 @@ def where_section(findings: Findings) -> Markup:
     """Return the picture along the predictions, and the places that the verdict names."""
     evaluation, verdict = findings.evaluation, findings.verdict
     limits = verdict.limits
-    image = course_picture("along", Course.of(evaluation.local, limits.local_threshold))
+    image = course_picture("along", Course.of(evaluation.deciding.local, limits.local_threshold))
     parts: list[Markup] = [element("p", together(_lead(evaluation, verdict)), class_="lead")]
     if image is not None:
         said = (

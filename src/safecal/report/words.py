@@ -8,6 +8,7 @@ from ..html.markup import grouped, percent, plain, rows, sentence, shown
 from ..inference.directions import has_directions
 from ..judge.display import count
 from ..judge.evaluation import Evaluation
+from ..judge.looks import smaller_end
 from ..judge.places import Place, spread_times
 from ..judge.reasons import Average
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
@@ -161,9 +162,10 @@ def _unsafe(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         said = "The true values lie farther from its predictions than it says."
     else:
         said = "When the model is sure, it is wrong more often than it says."
-    low = verdict.ecd.low
-    if low > 0.0:
-        said += f" On average, each row surprised it by {plain(verdict.ecd.value)} nat more than it had announced."
+    least = smaller_end(verdict.looks)
+    if verdict.ecd.low > 0.0:
+        much = f"{'' if least is None else f'{plain(least.value)} to '}{plain(verdict.ecd.value)}"
+        said += f" On average, each row surprised it by {much} nat more than it had announced."
     return [said]
 
 
