@@ -67,3 +67,9 @@ def test_few_cases_of_a_test_have_as_many_values_as_they_can(request: pytest.Fix
     one = [SimpleNamespace(callspec=SimpleNamespace(indices={"a": a})) for a in range(100)]
     taken = sorted(case.callspec.indices["a"] // 25 for case in few._telling(one))
     assert taken == [0, 1, 2, 3]  # one of each quarter
+
+
+def test_what_begins_first_exists(request: pytest.FixtureRequest) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    missing = [scope for scope in conftest._LONG_SCOPES if not (TESTS.parent / scope).is_file()]
+    assert missing == ["spark"]
