@@ -39,8 +39,8 @@ test-all: export SAFECAL_AXE := $(abspath $(AXE))
 test-all: $(VENV)/.with-test,test-all $(AXE) ## every test, none skipped, with branch coverage; needs chromium, npm, Java and PostgreSQL
 	$(PYTEST) -m "" --hypothesis-profile=proof --cov --cov-report=term --durations=20
 
-test-oldest: $(VENV)-oldest/.with-test ## the fast tests on the oldest supported numpy and scipy
-	$(VENV)-oldest/bin/python -m pytest -n $(JOBS)
+test-oldest: $(VENV)-oldest/.with-test ## the fast tests on the oldest supported numpy and scipy, at most eight cases of each
+	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) --cases 8
 
 test-apart: export SAFECAL_NO_SKIP := 1
 test-apart: $(VENV)-apart/.with-test-apart ## the tests of lm_eval, Inspect, NGBoost and skpro, in an environment of their own

@@ -122,6 +122,22 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return cores + (config.option.markexpr == "")
 
 
+# What takes a worker longest, and mostly lets it wait for processes that it started: begun first. The others follow by
+# their number of tests, so that at the end of the run no worker is left alone with minutes of work.
+_LONG_SCOPES = (
+    "spark",
+    "tests/docs/test_site.py",
+    "tests/engines/test_one_verdict.py",
+    "tests/docs/test_blocks.py",
+    "tests/compat/test_huggingface.py",
+    "tests/hostile/test_watch.py",
+    "tests/surfaces/test_cli_streams.py",
+    "tests/tracking/test_experiment.py",
+    "tests/reference/test_compiled_builds.py",
+    "tests/engines/test_workers_killed.py",
+)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give a module to one worker, so that its fixtures are built once, and what asks Spark too: one session for all.
@@ -136,6 +152,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             if module.startswith("tests/engines/") and ("spark" in test or "OnClusters" in test):
                 return "spark"
             return f"{module}[{test.partition('[')[2]}" if module.startswith("tests/statistics/") else module
+
+        def _assign_work_unit(self, node: Any) -> None:
+            for scope in _LONG_SCOPES:
+                if scope in self.workqueue:
+                    self.workqueue.move_to_end(scope, last=False)
+                    break
+            super()._assign_work_unit(node)
 
     return OneModuleOneWorker(config, log) if config.getoption("dist") == "load" else None
 

@@ -87,3 +87,9 @@ def test_the_tier_apart_is_its_folder() -> None:
     for path in TESTS.rglob("test_*.py"):
         marked = re.search(r"^pytestmark = .*pytest\.mark\.apart\b", path.read_text(encoding="utf-8"), re.MULTILINE)
         assert bool(marked) == (path.parent.name == "apart"), path.name
+
+
+def test_what_begins_first_exists(request: pytest.FixtureRequest) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    missing = [scope for scope in conftest._LONG_SCOPES if not (TESTS.parent / scope).is_file()]
+    assert missing == ["spark"]

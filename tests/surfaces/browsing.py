@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(os.environ.get("SAFECAL_AXE") or ROOT / "node_modules" / "axe-core" / "axe.min.js")
 QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 QUIET += " --disable-component-update --disable-sync"
+# In the dark a page has other colours and nothing else: the other rules of axe would say what they said in the light.
+COLOURS = "runOnly: ['color-contrast', 'link-in-text-block'], "
 
 
 def started() -> Iterator[Any]:
@@ -74,9 +76,7 @@ def assert_it_fits(page: Any, pictures: int | None = None) -> None:
 def assert_it_is_accessible(page: Any, least: int) -> None:
     """Hold a page to the rules of axe-core, of which at least so many must apply, in light and dark."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    # In the dark the page has other colours and nothing else: the other rules would say what they said.
-    colours = "runOnly: ['color-contrast', 'link-in-text-block'], "
-    for scheme, which, few in (("light", "", least), ("dark", colours, 0)):
+    for scheme, which, few in (("light", "", least), ("dark", COLOURS, 0)):
         page.emulate_media(color_scheme=scheme)
         found = page.evaluate(
             f"axe.run({{{which}resultTypes: ['violations']}}).then(r => [r.violations, r.passes.length])"

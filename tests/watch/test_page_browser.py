@@ -44,7 +44,8 @@ def visit(browser: Any, folder: Path) -> Open:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
+def test_it_opens_fits_a_phone_and_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
+    needs_axe()
     with visit(case, width=360) as page:
         assert page.title().startswith(f"{page.locator('h2.decision').inner_text()}: ")
         assert_it_fits(page, pictures=0 if case == "nothing" else 4)
@@ -56,13 +57,7 @@ def test_it_opens_and_fits_a_phone(case: str, visit: Open) -> None:
             ".map(t => t.textContent); })"
         )
         assert cut == []
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
-    needs_axe()
-    with visit(case) as page:
-        assert_it_is_accessible(page, 15)
+        assert_it_is_accessible(page, 15)  # as wide as a screen by now
 
 
 def test_tables_sort(visit: Open) -> None:
