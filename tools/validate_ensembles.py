@@ -1,8 +1,8 @@
 """Count how often verdicts on ensembles are wrong, and write the tables to ``docs/validation/ensembles.md``.
 
 Rows are drawn and scored 10 000 at a time, and judged as one sample of 10 000 rows, ten of 1000 and ten of 100. Each
-such block has a seed of its own. What was counted is kept in ``.validate/`` after each round: a run that was stopped
-goes on where it was, and ends with the same numbers.
+such block has a seed of its own. What was counted is kept in ``.validate/`` after every ten blocks: a run that was
+stopped goes on where it was, and ends with the same numbers.
 
     python tools/validate_ensembles.py            # half an hour on one core
     python tools/validate_ensembles.py --render   # the page again, from the counts in docs/validation/ensembles.json
@@ -27,7 +27,7 @@ KEPT = ROOT / ".validate" / "ensembles-1.json"  # raise the number when what a b
 BLOCK = 10_000  # rows that are drawn and scored together
 SAMPLES = {100: 10, 1000: 10, 10_000: 1}  # rows of a sample, and how many samples a block gives
 DECISIONS = ("SAFE", "UNDETERMINED", "UNSAFE")
-ROUND = 10  # blocks of each case before all are counted again
+FIRST = 10  # blocks of each case before any gets more
 
 Array = np.ndarray
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -186,14 +186,13 @@ def as_json(counts: Counts) -> str:
 
 
 def run(listed: list[Case]) -> Counts:
-    """Count what is not counted yet, in rounds, so that no case waits for another."""
-    counts, listed = read(KEPT), sorted(listed, key=lambda case: case.draws)  # those that take long come last
-    for last in range(ROUND, max(case.blocks for case in listed) + ROUND, ROUND):
-        for case in listed:
-            done = sum(counts.get(case.name, {}).get(str(BLOCK), []))  # one sample a block
-            for number in range(done, min(last, case.blocks)):
-                add(counts, case.name, case.block(number))
-            if done < min(last, case.blocks):
+    """Count what is not counted yet: first some of every case, then all, those that take long last."""
+    counts, listed = read(KEPT), sorted(listed, key=lambda case: case.draws)
+    for case, most in [*((case, FIRST) for case in listed), *((case, case.blocks) for case in listed)]:
+        done = sum(counts.get(case.name, {}).get(str(BLOCK), []))  # one sample a block
+        for number in range(done, min(most, case.blocks)):
+            add(counts, case.name, case.block(number))
+            if number % FIRST == FIRST - 1 or number == case.blocks - 1:
                 write(KEPT, as_json(counts))
     return counts
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shutil
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -87,6 +88,40 @@ def test_the_page_shows_the_stored_counts(tool: ModuleType, tmp_path: Path) -> N
     shutil.copytree(ROOT / "docs" / "validation", tmp_path / "validation")
     assert tool.main(["--render", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "validation.md").read_text(encoding="utf-8") == page
+
+
+@pytest.fixture(scope="module")
+def ensembles() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("validate_ensembles", ROOT / "tools" / "validate_ensembles.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where its dataclass looks
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_ensembles_shows_its_counts(ensembles: ModuleType) -> None:
+    counts = ensembles.read(ensembles.COUNTS)
+    assert ensembles.page(counts) == ensembles.PAGE.read_text(encoding="utf-8")
+    assert all(case.name in counts for _, _, listed, _ in ensembles.PARTS for case in listed)
+    for _, _, listed, wrong in ensembles.PARTS[::2]:  # right ones, and those whose spread is too small
+        for case in listed:
+            for n, found in counts[case.name].items():
+                assert found[ensembles.DECISIONS.index(wrong)] <= 0.05 * sum(found) + 1, (case.name, n)
+
+
+def test_counts_of_ensembles_go_on(ensembles: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensembles, "BLOCK", 200)
+    monkeypatch.setattr(ensembles, "SAMPLES", {100: 2, 200: 1})
+    monkeypatch.setattr(ensembles, "FIRST", 2)
+    monkeypatch.setattr(ensembles, "KEPT", tmp_path / "whole.json")
+    listed = [ensembles.Case("normal", 0.3, 2, 20, 5), ensembles.Case("skewed", 0.0, 1, 10, 3)]
+    whole = ensembles.run(listed)
+    assert [sum(found["200"]) for found in whole.values()] == [3, 5]
+    monkeypatch.setattr(ensembles, "KEPT", tmp_path / "halves.json")
+    ensembles.run([ensembles.Case("normal", 0.3, 2, 20, 2)])
+    assert ensembles.run(listed) == {name: whole[name] for name in ("normal | 0.3 | 2 | 20", "skewed | 0 | 1 | 10")}
 
 
 def test_the_truth_by_quadrature_is_that_of_a_sample(tool: ModuleType) -> None:

@@ -36,17 +36,20 @@ def looked_at(x: FloatArray, draws: FloatArray, *, fair: bool = False) -> FloatA
         return None
     # The same rows give the same answer: chance is drawn from a generator of its own.
     chance: FloatArray = np.random.default_rng(SEED).random((n,))
-    each, size = 1 + d, max(1, _ELEMENTS // ((m + 1) * d))
-    found = np.empty((1 + 3 * each + _STATED * d, n))
+    found, size = np.empty((1 + 3 * (1 + d) + _STATED * d, n)), max(1, _ELEMENTS // ((m + 1) * d))
     for start in range(0, n, size):
         rows = slice(start, start + size)
-        y, points, luck = x[rows], draws[rows], chance[rows]
-        axes = [_of_axis(y[:, k], points[..., k], luck, fair) for k in range(d)]
-        along = [_along(y[:, k], points[..., k]) for k in range(d)]
-        rank, together = (axes[0][0], along[0]) if d == 1 else _together(y, points, luck)
-        distances = np.stack([together, *along], axis=1)  # of outcomes, of draws, and the squares of those
-        found[:, rows] = np.concatenate([rank[None], distances.reshape(3 * each, -1), *axes])
+        found[:, rows] = _looked_at(x[rows], draws[rows], chance[rows], fair)
     return found
+
+
+def _looked_at(x: FloatArray, draws: FloatArray, chance: FloatArray, fair: bool) -> FloatArray:
+    n, _, d = draws.shape
+    each = [(x[:, k], np.ascontiguousarray(draws[..., k])) for k in range(d)]
+    axes, along = [_of_axis(*axis, chance, fair) for axis in each], [_along(*axis) for axis in each]
+    rank, together = (axes[0][0], along[0]) if d == 1 else _together(x, draws, chance)
+    distances = np.stack([together, *along], axis=1)  # of outcomes, of draws, and the squares of those
+    return np.concatenate([rank[None], distances.reshape(3 * (1 + d), n), *axes])
 
 
 def draws_kept(x: FloatArray, draws: int) -> int:
