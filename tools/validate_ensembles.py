@@ -125,7 +125,8 @@ PARTS = (
     (
         "Forecasts at the limit",
         "The spread of normal draws is 1.1 times too small, which is an ECD of 0.1 a dimension: the largest that counts"
-        " as safe. So neither UNSAFE nor SAFE should come often. *At most* is that of UNSAFE.",
+        " as safe. So neither UNSAFE nor SAFE should come often. Of few draws a little less is found than is true, so"
+        " that SAFE may come more often with 20 draws and many rows. *At most* is that of UNSAFE.",
         LIMIT,
         "UNSAFE",
     ),
