@@ -3,11 +3,14 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 import safecal
 from safecal import Evaluation
+from safecal.engines.frames import evaluate_frame
 from safecal.errors import DocumentError
+from safecal.html.intervals import factors_of
 from safecal.inference.directions import least_of_largest, worst_direction
 
 
@@ -269,3 +272,17 @@ def test_an_ensemble_whose_draws_do_not_go_together_as_outcomes_do_is_unsafe(rng
     right = safecal.ensemble(rng.normal(size=(n, 2)), rng.normal(size=(n, m, 2))).evaluate().verdict
     assert right.decision == "SAFE"
     assert "No direction of its states" in right.reason
+
+
+def test_axes_are_called_as_their_columns_are(rng: np.random.Generator) -> None:
+    error = rng.normal(size=(3000, 2)) * [0.7, 1.4]
+    frame = pl.DataFrame({"east": error[:, 0], "north": error[:, 1], "a": 0.0, "b": 0.0, "s": 1.0, "t": 1.0})
+    result = evaluate_frame(frame, x_true=["east", "north"], mean=["a", "b"], std=["s", "t"])
+    assert result.verdict.where[0].name == "north"
+    assert "along north its errors are" in result.verdict.reason
+    assert "`safecal.maps.Axes`" in result.verdict.diagnosis.remedy
+    assert "along north (" in str(result)
+    assert [name for name, _ in factors_of(result.forecast)][:2] == ["east", "north"]
+    poses = safecal.poses(*np.broadcast_to(np.eye(4), (2, 50, 4, 4)), np.eye(6), side="right", first="rotation")
+    assert poses.tally().class_names[-3:] == ("forward", "left", "up")
+    assert poses.tally().others[0].class_names == ("rotation x", "rotation y", "rotation z")

@@ -1,6 +1,6 @@
 """What directions of a state are judged by, as sums: products of its errors; where its covariance is long, or short."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -8,15 +8,21 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray
+from ..visible import visible
 from .forecasts import MOST_AXES
 
-__all__ = ["LENGTHS", "DirectionColumns", "DirectionSums"]
+__all__ = ["LENGTHS", "DirectionColumns", "DirectionSums", "axis_name"]
 
 LENGTHS = ("long", "short")
 _MATRICES = ("white", "fourth", "factor")
 _ARRAYS = ("sums", "matrices", "along")
 _LARGEST = 1e100  # a squared error beyond which a row is left out: what is summed of it would be infinite
 _CLOSE = 1e-6  # what rounding may do to sums
+
+
+def axis_name(names: Sequence[str], axis: int) -> str:
+    """Return what an axis is called; its number where axes have no names."""
+    return visible(names[axis]) if names else f"axis {axis}"
 
 
 @final

@@ -84,7 +84,7 @@ class Tally:
         Sums by cluster and coarse cell of the predictions in their order: what ranges are bounded by where rows come in
         clusters. Documents do not hold them, and there are none beyond 500 000 pairs.
     class_names : tuple of str
-        What the classes are called, where they have names; up to 128.
+        What the classes are called, or the axes of states, where they have names; up to 128.
     axes : Axes or None
         Errors of Gaussian states along each axis.
     class_sums : ClassSums or None

@@ -176,7 +176,7 @@ class Family(ABC):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """What the classes are called; empty where they have numbers alone."""
+        """What the classes are called, or the axes of states; empty where they have numbers alone."""
         return ()
 
     def room(self, weight: FloatArray | None) -> float | None:

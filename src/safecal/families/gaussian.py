@@ -37,6 +37,7 @@ from .predictions import Predictions
 __all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
+_ALIKE = ("form", "angles", "method", "parts", "seen", "axis_names")  # of states that can be put under each other
 
 Parts = tuple[tuple[Look, tuple[int, ...]], ...]
 
@@ -80,10 +81,15 @@ class Gaussian(Predictions):
     parts: Parts = ()  # components that are looked at by themselves, too
     seen: Look | None = None  # how they are seen, where they stand for something else, or are a part of it
     beside: tuple[Predictions, ...] = ()  # other looks at the same rows
+    axis_names: tuple[str, ...] = ()  # what the components are called, where they have names
 
     @property
     def n(self) -> int:
         return len(self.x_true)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.axis_names
 
     @property
     def what_happened(self) -> AnyArray:
@@ -103,7 +109,8 @@ class Gaussian(Predictions):
         """Return some components of states with covariance matrices, the others integrated out."""
         assert self.form == "cov"
         matrices = np.asarray(self.spread, dtype=np.float64)[..., kept, :][..., kept]
-        return replace(states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method), seen=look)
+        names, found = self.axis_names, states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method)
+        return replace(found, seen=look, axis_names=tuple(names[k] for k in kept if names))
 
     @property
     def _spread_by_row(self) -> bool:
@@ -120,7 +127,7 @@ class Gaussian(Predictions):
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        forms = {(one.x_true.shape[1:], one.form, one.angles, one.method, one.parts, one.seen) for one in parts}
+        forms = {(one.x_true.shape[1:], *(getattr(one, name) for name in _ALIKE)) for one in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
         x_true, mean, spread = (

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -184,7 +185,8 @@ def pose_errors(truth: Pose, estimate: Pose, cov: ArrayLike, convention: Convent
         matrices = covariance_factor(cov, "cov", errors.shape)
     except CovarianceError as error:
         raise _with_flat_axes(error, cov, convention) from None
-    return states(errors, np.zeros_like(errors), matrices, str(convention), convention.parts)
+    found = states(errors, np.zeros_like(errors), matrices, str(convention), convention.parts)
+    return replace(found, axis_names=axis_names(convention))
 
 
 def _with_flat_axes(error: CovarianceError, cov: ArrayLike, convention: Convention) -> CovarianceError:

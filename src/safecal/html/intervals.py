@@ -7,6 +7,7 @@ from typing import Self, final
 
 import numpy as np
 
+from .._sums.directions import axis_name
 from .._types import FloatArray
 from ..inference.forecasts import Forecast
 from ..inference.law import normal_score
@@ -171,7 +172,7 @@ def factors_of(forecast: Forecast) -> list[tuple[str, Interval]]:
     vector = forecast.vector
     if vector is None:
         return [(f"axis {k}", axis.spread) for k, axis in enumerate(forecast.axes)]
-    axes = [(f"axis {k}", factor) for k, factor in enumerate(vector.spread)]
+    axes = [(shortened(axis_name(vector.names, k), _LONGEST), factor) for k, factor in enumerate(vector.spread)]
     return [*axes, ("widest direction", vector.largest.factor), ("narrowest", vector.smallest.factor)]
 
 

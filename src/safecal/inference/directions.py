@@ -14,7 +14,7 @@ from typing import NamedTuple, Self, final
 import numpy as np
 from scipy import special
 
-from .._sums.directions import LENGTHS, DirectionSums
+from .._sums.directions import LENGTHS, DirectionSums, axis_name
 from .._sums.tally import Tally
 from .._types import FloatArray
 from .ranges import SHOWN, SUSPECTED, dependence
@@ -41,13 +41,16 @@ class Direction:
         How many times the stated spread is too small there; 1 is right.
     along : tuple of float
         Its correlation with each axis, by what was stated: 1 where it is that axis.
+    names : tuple of str
+        What the axes are called, where they have names.
     """
 
     factor: Interval
     along: tuple[float, ...]
+    names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return _named(self.along)
+        return _named(self.along, self.names)
 
 
 @final
@@ -125,7 +128,7 @@ def worst_direction(tally: Tally, level: float) -> WorstDirection | None:
         weak = max(rows / dependence(tally) ** 2, firm)
     left, places = 1.0 - level, 1 + len(LENGTHS)
     error, weaker = (min(share * left / places, 0.5) for share in (_SHARE, SUSPECTED))
-    found = [_fixed(sums, firm, weak, error, weaker), *_turning(sums, firm, weak, error, weaker)]
+    found = [_fixed(sums, tally.class_names, firm, weak, error, weaker), *_turning(sums, firm, weak, error, weaker)]
     name, factor, low, high, at_least = max(found, key=lambda one: (one.low, one.at_least, one.factor))
     ecd = Interval(_nats(factor), _nats(low), _nats(high), 1.0 - 2.0 * error, "from products of errors")
     mean = float(np.trace(sums.mean("white"))) / sums.axes
@@ -142,7 +145,9 @@ class _Bounded(NamedTuple):
     at_least: float
 
 
-def _fixed(sums: DirectionSums, firm: float, weak: float, error: float, weaker: float) -> _Bounded:
+def _fixed(
+    sums: DirectionSums, names: tuple[str, ...], firm: float, weak: float, error: float, weaker: float
+) -> _Bounded:
     """Bound the worst of all fixed directions."""
     found = _Errors.of(sums)
     worst, d = float(found.values[-1]), len(found.values)
@@ -155,7 +160,7 @@ def _fixed(sums: DirectionSums, firm: float, weak: float, error: float, weaker: 
     high = worst / (1.0 - reach) ** 2 if reach < 1.0 else math.inf
     along = sums.mean("factor") @ found.vectors[:, -1]
     along *= 1.0 if along[np.abs(along).argmax()] >= 0.0 else -1.0
-    return _Bounded(_named(tuple(along.tolist())), worst, bound(firm, error), high, bound(weak, weaker))
+    return _Bounded(_named(tuple(along.tolist()), names), worst, bound(firm, error), high, bound(weak, weaker))
 
 
 def _turning(sums: DirectionSums, firm: float, weak: float, error: float, weaker: float) -> list[_Bounded]:
@@ -174,13 +179,13 @@ def _turning(sums: DirectionSums, firm: float, weak: float, error: float, weaker
     return places
 
 
-def _named(along: tuple[float, ...]) -> str:
+def _named(along: tuple[float, ...], names: tuple[str, ...]) -> str:
     """Name a direction by the axes that it goes along with most."""
     most = sorted(range(len(along)), key=lambda k: -abs(along[k]))[:_MOST]
     parts = [k for k in sorted(most) if abs(along[k]) >= _WRITTEN]
     if len(parts) == 1 and abs(along[parts[0]]) >= _ALONE:
-        return f"axis {parts[0]}"
-    signed = " ".join(f"{'-' if along[k] < 0.0 else '+'} {abs(along[k]):.2f} axis {k}" for k in parts)
+        return axis_name(names, parts[0])
+    signed = " ".join(f"{'-' if along[k] < 0.0 else '+'} {abs(along[k]):.2f} {axis_name(names, k)}" for k in parts)
     return signed.removeprefix("+ ")
 
 

@@ -74,6 +74,8 @@ class Vector:
         The directions in which the stated spread is most too small, and most too large.
     correlations : tuple of Correlation
         Of each pair of axes.
+    names : tuple of str
+        What the axes are called, where they have names.
 
     Notes
     -----
@@ -90,6 +92,7 @@ class Vector:
     largest: Direction
     smallest: Direction
     correlations: tuple[Correlation, ...]
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, sums: VectorSums, tally: Tally, n: float, level: float) -> Self:
@@ -121,7 +124,7 @@ class Vector:
                 if clustered
                 else (low, high, level, "Tracy-Widom" if k == d - 1 else "Davidson-Szarek")
             )
-            return Direction(Interval(found, *ends), tuple((sign * along[:, k]).tolist()))
+            return Direction(Interval(found, *ends), tuple((sign * along[:, k]).tolist()), tally.class_names)
 
         pairs = [(i, j) for i in range(d) for j in range(i + 1, d)]
         with np.errstate(all="ignore"):
@@ -133,7 +136,8 @@ class Vector:
             return Correlation(pair, float(stated[pair]), seen)
 
         bias, spread = (tuple(replace(pair[k], level=level) for pair in moments) for k in (0, 1))
-        return cls(bias, spread, direction(d - 1), direction(0), tuple(map(correlation, pairs)))
+        found = tuple(map(correlation, pairs))
+        return cls(bias, spread, direction(d - 1), direction(0), found, tally.class_names)
 
     @property
     def farthest(self) -> Correlation | None:

@@ -1,6 +1,7 @@
 """States of several components in columns: which columns belong together, and the vectors and matrices they make."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -57,11 +58,13 @@ def states_of(columns: Columns, x_true: AnyArray, mean: AnyArray, spread: AnyArr
     assert columns.spread is not None
     form = columns.spread[0]
     if form == "std":
-        return gaussian(x_true, mean, std=spread)
-    if form == "var":
-        return gaussian(x_true, mean, var=spread)
-    x, m = (a.reshape(len(a), -1) for a in (x_true, mean))
-    return gaussian(x, m, cov=_matrices(spread, x.shape[1]))
+        found = gaussian(x_true, mean, std=spread)
+    elif form == "var":
+        found = gaussian(x_true, mean, var=spread)
+    else:
+        x, m = (a.reshape(len(a), -1) for a in (x_true, mean))
+        found = gaussian(x, m, cov=_matrices(spread, x.shape[1]))
+    return replace(found, axis_names=columns.axes)
 
 
 def _triangle(d: int) -> int:

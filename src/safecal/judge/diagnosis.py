@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import documents
 from .._checks.classes import LABELS
+from .._sums.directions import axis_name
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from ..families.predictions import family_named
@@ -189,7 +190,8 @@ def _others(tally: Tally, temperature: Interval, where: Sequence[Place]) -> Diag
         if tally.dimension == 1:
             there, wider, on = "", "Wider error bars hide a bias and do", "."
         else:
-            there, wider, on = f"on axis {axis} ", "A larger covariance hides a bias and does", " on that axis."
+            there, on = f"on {axis_name(tally.class_names, axis)} ", " on that axis."
+            wider = "A larger covariance hides a bias and does"
         remedy = f"{wider} not correct it: look for a wrong model, offset or unit{on}"
         return Diagnosis("shifted", f"its estimates are off to one side: {there}{off}", remedy)
     if (fault := direction_fault(tally, where)) is not None:

@@ -3,11 +3,15 @@
 import math
 from collections.abc import Sequence
 
+from .._sums.directions import axis_name
 from ..inference.forecasts import Forecast, Vector
 from ..inference.results import Interval
+from ..visible import shortened
 from .display import Metric, number
 
 __all__ = ["forecast_rows"]
+
+_NAME = 20  # characters of the name of an axis
 
 
 def forecast_rows(found: Forecast | None) -> list[Metric]:
@@ -50,19 +54,21 @@ def _vector_rows(vector: Vector) -> list[Metric]:
     """Return the axis that is farthest off, and what else is shown of directions, correlations and bias."""
     worst = max(range(len(vector.spread)), key=lambda k: vector.spread[k].value)
     factor, least = vector.spread[worst], min(x.value for x in vector.spread)
-    rows = [("by axis", number(factor.value), f"along axis {worst} {_ends(factor)}, the most; least {least:.3g}")]
+    named = [shortened(axis_name(vector.names, k), _NAME) for k in range(len(vector.spread))]
+    rows = [("by axis", number(factor.value), f"along {named[worst]} {_ends(factor)}, the most; least {least:.3g}")]
     for name, one, shown in (
         ("widest", vector.largest, vector.largest.factor.low > 1.0),
         ("narrowest", vector.smallest, vector.smallest.factor.high < 1.0),
     ):
         rows += [(name, number(one.factor.value), f"{_ends(one.factor)} along {one}")] if shown else []
     if (pair := vector.farthest) is not None:
-        said = f"of axes {pair.axes[0]} and {pair.axes[1]} {_ends(pair.seen)}; {pair.stated:+.2f} is stated"
+        both = " and ".join(named[k] if vector.names else str(k) for k in pair.axes)
+        said = f"of {'' if vector.names else 'axes '}{both} {_ends(pair.seen)}; {pair.stated:+.2f} is stated"
         rows.append(("correlation", number(pair.seen.value, signed=True), said))
     off = max(range(len(vector.bias)), key=lambda k: abs(vector.bias[k].value))
     bias = vector.bias[off]
     if bias.low > 0.0 or bias.high < 0.0:
-        said = f"along axis {off} {_ends(bias)}: outcome less forecast"
+        said = f"along {named[off]} {_ends(bias)}: outcome less forecast"
         rows.append(("bias", number(bias.value, signed=True), said))
     return rows
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from .._sums.directions import axis_name
 from .._sums.tally import Tally
 from ..families.predictions import family_named
 from ..inference.shifts import ClassShifts
@@ -52,6 +53,6 @@ def direction_fault(tally: Tally, where: Sequence[Place]) -> tuple[str, str] | N
     times = f"{spread_times(place.ecd.value):.3g} times as large as it says"
     evidence = f"along {place.label} errors are {times}, and smaller errors along others hide that in NEES."
     remedy = "A factor for the whole covariance does not correct it: "
-    if place.name.startswith("axis "):
+    if place.name in {axis_name(tally.class_names, k) for k in range(tally.dimension)}:
         return evidence, f"{remedy}`safecal.maps.Axes`, fitted on other rows, has one for each axis."
     return evidence, f"{remedy}look for a correlation that is not stated, or for noise that is larger that way."
