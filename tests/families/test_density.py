@@ -318,3 +318,17 @@ def test_errors(arguments: dict[str, Any], error: type[Exception], text: str) ->
     with pytest.raises(error) as caught:
         density(arguments.pop("x", X), arguments.pop("dist", None), **arguments)
     assert text in str(caught.value)
+
+
+def test_a_temperature_beyond_those_that_are_known_is_told_as_a_bound(rng: np.random.Generator) -> None:
+    wide, narrow = (
+        density(factor * rng.normal(size=2000), stats.norm(0.0, 1.0)).evaluate(bins=None) for factor in (2.5, 0.3)
+    )
+    t = wide.temperature
+    assert (t.value, t.low, t.high) == pytest.approx((4.0, 4.0, np.inf))
+    assert t.method.endswith("at least")
+    assert "its temperature is at least 4" in wide.verdict.reason
+    assert "at least 4" in wide.verdict.diagnosis.evidence
+    assert "train it again" not in wide.verdict.diagnosis.remedy
+    assert (narrow.temperature.value, narrow.temperature.high) == pytest.approx((0.25, 0.25))
+    assert narrow.verdict.decision == "SAFE"

@@ -83,7 +83,11 @@ class Bounds:
             return Interval(math.nan, math.nan, math.nan, level, "none: every prediction is a coin toss or a certainty")
         alpha = 0.5 * (1.0 - level)
         low, high = (inverse(self._beta(alpha, side)) for side in (+1, -1))
-        return Interval(inverse(self.law.beta), low, high, level, self.law.method)
+        value, method = inverse(self.law.beta), self.law.method
+        if not self.law.reaches and not 0.0 < value < math.inf:  # it lies beyond, and how far is not known
+            smallest, largest = map(inverse, reversed(self.law.range))
+            value, method = (largest, f"{method}: at least") if value > 0.0 else (smallest, f"{method}: at most")
+        return Interval(value, low, high, level, method)
 
     @np.errstate(all="ignore")
     def distances(self, most: float) -> tuple[Curve, Curve]:

@@ -23,6 +23,7 @@ _STEPS = 100
 _EXACT = 1e-12  # of a root, in log beta
 _CLOSE = 1e-5  # in log beta: steps that are shorter shrink as they should
 _NARROW = 1e-7  # of a bound, in normal scores
+_ALL = 1e-3  # the smallest beta of a range that goes as far as it can
 _EDGE = 1.0 + 1e-9  # times an end of the range: a root that stopped there
 
 
@@ -127,7 +128,14 @@ class Law(ABC):
         middle = math.log(min(max(self.beta, smallest), largest))
         first = middle + side * self._width(wanted)
         found = _crossing(beyond_wanted, middle, math.log(end), first, beyond)
-        return self.beta if found == math.exp(middle) else found  # nothing but the end of the range is left
+        if found == math.exp(middle):  # nothing but the end of the range is left
+            return self.beta if self.reaches else found
+        return found
+
+    @property
+    def reaches(self) -> bool:
+        """Whether its range is all that can be: not of densities, which are known for some temperatures only."""
+        return self.range[0] <= _ALL
 
     def _width(self, score: float) -> float:
         """Return about how far a bound lies from the estimate, in log beta."""

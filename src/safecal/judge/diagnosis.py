@@ -248,7 +248,7 @@ def _scaled(tally: Tally, temperature: Interval, both: Explained | None) -> Diag
     if math.isnan(t):
         return None
     words = family_named(tally.family).words.of(tally.dimension)
-    how = f"its temperature is about {t:.3g}"
+    how = f"its temperature is {'at least' if temperature.method.endswith('at least') else 'about'} {t:.3g}"
     if words.factor is not None:
         how = f"its {words.scaled} are about {words.times(t)}"
     also = "" if both is None else f" There is a shift of {both.shift:+.2g} in log-odds beside it."

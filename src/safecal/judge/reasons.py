@@ -237,7 +237,8 @@ def _beyond(average: Average, at: str, scaled: bool) -> str:
     if ecd.beyond:
         text = f"ECD is at least {ecd.interval.low:.3g} {at}, where {average.allowed} is allowed"
         named = scaled and _CALIBRATED <= t.interval.value < math.inf
-        return text + (f"; {average.times('are about', t.interval.value)}" if named else "")
+        about = "are at least" if t.interval.method.endswith("at least") else "are about"
+        return text + (f"; {average.times(about, t.interval.value)}" if named else "")
     if t.beyond:
         return f"{average.times('are at least', t.interval.low)} {at}, where {average.times_allowed}"
     ratio, mistakes = average.ratio, average.mistakes
