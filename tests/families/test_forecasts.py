@@ -320,3 +320,17 @@ def test_a_document_whose_forecast_was_changed_is_refused(rng: np.random.Generat
     document["forecast"]["crps"] *= 1.1
     with pytest.raises(safecal.errors.DocumentError, match="`forecast` must be what the sums give"):
         safecal.Evaluation.from_dict(document)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_outcomes_any_number_of_spreads_away_from_their_draws_are_unsafe(d: int, rng: np.random.Generator) -> None:
+    draws, way = rng.normal(size=(40, 30, d)), rng.normal(size=(40, d))
+    excess = []
+    for far in (1e3, 1e5, 1e7, 1e9, 1e30, 1e200):
+        x = far * way
+        found = safecal.ensemble(x if d > 1 else x[:, 0], draws if d > 1 else draws[..., 0])
+        excess.append(found.score().excess / far**2 if far < 1e100 else found.score().excess)
+        assert found.evaluate().verdict.decision == "UNSAFE"
+    for scaled in excess[1:5]:  # squared distances
+        np.testing.assert_allclose(scaled, excess[1], rtol=1e-2)
+    assert np.isinf(excess[5]).all(), "impossible by these draws"

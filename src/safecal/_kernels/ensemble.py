@@ -11,8 +11,12 @@ import numpy as np
 
 from .._types import FloatArray
 
-__all__ = ["FLOOR", "Exchanged", "exchanged", "left_out_distances", "left_out_nees", "log_spread", "whitened"]
+__all__ = [
+    "FLOOR", "Exchanged", "exchanged", "left_out_distances", "left_out_nees", "log_spread", "pool_nees",
+    "pulled_in", "whitened",
+]  # fmt: skip
 
+_FAR = 1e6  # spreads of the draws, from which on an outcome is pulled in before matrices are made of it
 FLOOR = 1e-3  # of the spread of the pool: points that are nearer count as that near, so that copies have a logarithm
 
 
@@ -26,9 +30,39 @@ class Exchanged(NamedTuple):
 
 def exchanged(surprise: FloatArray) -> Exchanged:
     """Compare the outcome, the first point of each pool, with all points: (rows, m + 1) -> three columns."""
-    gap = surprise - surprise.mean(axis=1, keepdims=True)
-    square = np.square(gap)
-    return Exchanged(gap[:, 0].copy(), square.mean(axis=1), (square * gap).mean(axis=1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = surprise - surprise.mean(axis=1, keepdims=True)
+        square = np.square(gap)
+        found = np.stack([gap[:, 0], square.mean(axis=1), (square * gap).mean(axis=1)])
+    # So far out that powers of it are no floats: impossible by these draws.
+    found[:, ~np.isfinite(found).all(axis=0)] = np.array([[np.inf], [0.0], [0.0]])
+    return Exchanged(*found)
+
+
+def pulled_in(pool: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Pull outcomes that lie millions of spreads out towards their draws; return the pools, and how many times nearer.
+
+    Matrices of such pools would be too ill-conditioned to be solved by.
+    """
+    draws = pool[:, 1:]
+    centre, spread = draws.mean(axis=1), draws.std(axis=1)
+    gap = pool[:, 0] - centre
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        times = np.fmax(np.nanmax(np.abs(gap) / (_FAR * spread), axis=1, initial=1.0), 1.0)
+    far = times > 1.0
+    if not far.any():
+        return pool, times
+    pool = pool.copy()
+    pool[far, 0] = centre[far] + gap[far] / times[far, None]
+    return pool, times
+
+
+def pool_nees(white: FloatArray, times: FloatArray) -> FloatArray:
+    """Return the left-out NEES of pools that were pulled in: that of the outcome grows with its squared distance."""
+    nees = left_out_nees(white)
+    with np.errstate(over="ignore"):
+        nees[:, 0] *= np.square(times)
+    return nees
 
 
 def whitened(pool: FloatArray) -> FloatArray:

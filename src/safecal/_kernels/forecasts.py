@@ -35,6 +35,7 @@ def left_out_errors(draws: FloatArray) -> FloatArray:
     """Return each draw (n, m) less the mean of the others, over their standard deviation."""
     m = draws.shape[1]
     gap = draws - draws.mean(axis=1, keepdims=True)
+    gap /= np.abs(gap).max(axis=1, keepdims=True)  # so that no square leaves the floats
     square = np.square(gap)
     others = np.maximum(square.sum(axis=1, keepdims=True) - m / (m - 1.0) * square, 1e-300)
     return np.asarray(m / (m - 1.0) * gap / np.sqrt(others / (m - 2.0)))

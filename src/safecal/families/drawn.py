@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._checks.forecasts import flat_draws
-from .._kernels.ensemble import left_out_nees, whitened
+from .._kernels.ensemble import left_out_nees, pool_nees, pulled_in, whitened
 from .._kernels.forecasts import crps_of_draws, interval_score, left_out_errors, rank_among
 from .._sums.drawn import DrawColumns
 from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns
@@ -43,6 +43,7 @@ def looked_at(x: FloatArray, draws: FloatArray, *, fair: bool = False) -> FloatA
     return found
 
 
+@np.errstate(over="ignore", invalid="ignore")  # squares of outcomes beyond all floats; such rows are left out
 def _looked_at(x: FloatArray, draws: FloatArray, chance: FloatArray, fair: bool) -> FloatArray:
     n, _, d = draws.shape
     each = [(x[:, k], np.ascontiguousarray(draws[..., k])) for k in range(d)]
@@ -96,7 +97,8 @@ def _of_a_number(found: FloatArray) -> ForecastColumns:
 
 def _together(y: FloatArray, draws: FloatArray, chance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the rank of the outcome from the centre, and its squared distance, those of draws, and their squares."""
-    nees = left_out_nees(whitened(np.concatenate([y[:, None], draws], axis=1)))
+    pool, times = pulled_in(np.concatenate([y[:, None], draws], axis=1))
+    nees = pool_nees(whitened(pool), times)
     own = left_out_nees(whitened(draws))
     return rank_among(nees[:, 0], nees[:, 1:], chance), _compared(nees[:, 0], own)
 
@@ -124,6 +126,7 @@ def _of_axis(y: FloatArray, draws: FloatArray, chance: FloatArray, fair: bool) -
     spread, m = draws.std(axis=1, ddof=1), draws.shape[1]
     # The mean and the spread of skewed draws go together, so that every point seems to be off: the outcome is no more.
     errors = left_out_errors(np.concatenate([y[:, None], draws], axis=1))
+    errors[:, 0] = (y - draws.mean(axis=1)) / spread  # as it is, where it lies so far out that digits are lost
     error = np.sqrt(_fewer(m)) * (errors[:, 0] - errors.mean(axis=1))
     ordered = np.sort(draws, axis=1)
     ends = [(_quantile(ordered, 0.5 - 0.5 * at), _quantile(ordered, 0.5 + 0.5 * at)) for at in LEVELS]

@@ -9,7 +9,7 @@ import numpy as np
 from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.densities import no_inference_data
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
-from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, left_out_nees, log_spread, whitened
+from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, log_spread, pool_nees, pulled_in, whitened
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
 from .._steady import steady
@@ -187,19 +187,19 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     known = m > d + 4
     moments, neighbours = np.empty((4, n)), np.empty((3, n))
     turned = known and 1 < d <= MOST_AXES
-    centre, spread = np.empty((n, d)), np.empty((n if turned else 0, d, d))
+    near, centre, spread = np.empty((n, d)), np.empty((n, d)), np.empty((n if turned else 0, d, d))
     most = _ON_A_LINE if d == 1 else _IN_SPACE
     size = max(1, _ELEMENTS // max((m + 1) * d, (min(m, most) + 1) ** (1 if d == 1 else 2)))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
-        pool = np.concatenate([x[rows, None], points[rows]], axis=1)
+        pool, times = pulled_in(np.concatenate([x[rows, None], points[rows]], axis=1))
         white = _spread(pool, start)
         neighbours[:, rows] = neighbour_columns(_fewer(pool, most) if m > most else white)
         if known:
-            moments[:3, rows] = exchanged(0.5 * left_out_nees(white))
+            moments[:3, rows] = exchanged(0.5 * pool_nees(white, times))
             moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
         if turned:
-            centre[rows] = pool.mean(axis=1)
+            near[rows], centre[rows] = pool[:, 0], pool.mean(axis=1)
             gap = pool - centre[rows, None]
             spread[rows] = np.einsum("bji,bjk->bik", gap, gap) / (m + 1.0)
     stated = looked_at(x, points)
@@ -207,7 +207,7 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
         look = replace(NEIGHBOURS, acquits=False, why=_FEW)
         return Ensemble(neighbours, d, m, look, (), labels, stated)
     look = ON_A_LINE if d == 1 else MOMENTS
-    pooled = states(x, centre, spread) if turned else None
+    pooled = states(near, centre, spread) if turned else None
     return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated, pooled)
 
 
