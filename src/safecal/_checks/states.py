@@ -360,4 +360,4 @@ def _from_matrices(matrices: AnyArray, name: str, group: str) -> Pose:
         )
     if group == "SE2":
         return Pose(np.arctan2(turn[:, 1, 0], turn[:, 0, 0]), position)
-    return Pose(Rotation.from_matrix(turn).as_quat(), position)
+    return Pose(Rotation.from_matrix(turn.copy()).as_quat(), position)  # early SciPy takes no array that is read-only
