@@ -286,3 +286,12 @@ def test_axes_are_called_as_their_columns_are(rng: np.random.Generator) -> None:
     poses = safecal.poses(*np.broadcast_to(np.eye(4), (2, 50, 4, 4)), np.eye(6), side="right", first="rotation")
     assert poses.tally().class_names[-3:] == ("forward", "left", "up")
     assert poses.tally().others[0].class_names == ("rotation x", "rotation y", "rotation z")
+
+
+def test_a_suspected_direction_withholds_safe_also_where_it_is_not_shown_to_be_worse_than_the_average() -> None:
+    error = np.random.default_rng(35).normal(size=(250, 6)) * np.sqrt([1.5, 1.1, 1.1, 1.1, 1.1, 1.0])
+    rows = safecal.gaussian(error, np.zeros((250, 6)), std=1.0)
+    found, verdict = worst_direction(rows.tally(), 0.95), rows.evaluate().verdict
+    assert 0.0 < found.at_least < found.everywhere
+    assert found.ecd.value > 0.2
+    assert (verdict.on_average, verdict.decision) == ("SAFE", "UNDETERMINED")

@@ -238,7 +238,7 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
 def direction_places(tally: Tally, limits: Limits) -> list[Place]:
     """Return the direction of states that is over-confident beyond the limit, or suspected to be; none for others.
 
-    It is one dimension. Where it is not worse than all directions together, these say it already.
+    It is one dimension. Where all directions together are beyond their limit, and it is not worse, they say it already.
     """
     found = None if tally.directions is None else worst_direction(tally, limits.level)
     if found is None:
@@ -246,7 +246,8 @@ def direction_places(tally: Tally, limits: Limits) -> list[Place]:
     limit = limits.local_threshold
     shown = found.ecd.low > limit
     suspected = found.at_least > 0.0 and found.ecd.value > limit
-    if not (shown or suspected) or not max(found.ecd.low, found.at_least) > found.everywhere:
+    alike = found.everywhere > limits.threshold and not max(found.ecd.low, found.at_least) > found.everywhere
+    if alike or not (shown or suspected):
         return []
     return [Place(
         "direction", found.name, shown, "ecd", limit, tally.n, 1.0, math.nan, math.nan, found.ecd,
