@@ -11,7 +11,7 @@ import pytest
 
 import safecal
 from safecal._checks.columns import group_codes, numbered
-from safecal.errors import DtypeError, MissingValueError, ShapeError
+from safecal.errors import DtypeError, LabelError, MissingValueError, RangeError, ShapeError
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -372,3 +372,32 @@ def test_rows_of_narrow_floats_are_used_as_given(dtype: type) -> None:
 def test_a_frame_of_objects_is_refused_with_a_way_out() -> None:
     with pytest.raises(DtypeError, match=r"Hint: convert the column first, for example `y_prob.astype\(float\)`"):
         safecal.evaluate([0, 1], pd.DataFrame({"a": [0.5, 0.5], "b": [0.5, 0.5]}, dtype=object))
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">f4", "<f2"])
+@pytest.mark.parametrize("layout", ["together", "apart"])
+def test_what_lies_between_0_and_1_is_seen_whatever_its_bits_are(dtype: str, layout: str) -> None:
+    def given(*values: float) -> np.ndarray:
+        found = np.array(values, dtype=dtype)
+        return found if layout == "together" else np.repeat(found, 3)[::3]
+
+    y = [0, 1, 0, 1]
+    for edge in (0.0, -0.0, 1.0, float(np.finfo(dtype).tiny), float(np.finfo(dtype).smallest_subnormal)):
+        assert safecal.bernoulli(y, given(0.5, 0.5, edge, 0.5)).n == 4
+    beyond = float(np.nextafter(np.array(1, dtype=dtype[1:]), np.array(2, dtype=dtype[1:])))
+    below = -float(np.finfo(dtype).smallest_subnormal)
+    for bad in (beyond, below, -0.5, -1.0, float("inf"), -float("inf")):
+        with pytest.raises(RangeError, match="at row 2"):
+            safecal.bernoulli(y, given(0.5, 0.5, bad, 0.5))
+    for nan in (float("nan"), -float("nan")):
+        with pytest.raises(MissingValueError, match="at row 2"):
+            safecal.bernoulli(y, given(0.5, 0.5, nan, 0.5))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "<i4", ">i4", "<i8", ">i8", "<u8", ">u8"])
+def test_labels_beyond_0_and_1_are_seen_in_every_type(dtype: str) -> None:
+    p = [0.2, 0.8, 0.4]
+    assert safecal.bernoulli(np.array([0, 1, 1], dtype=dtype), p).happened.tolist() == [False, True, True]
+    for bad in (2, 127, -1 if "i" in dtype else 200, -128 if "i" in dtype else 255):
+        with pytest.raises(LabelError, match="must"):
+            safecal.bernoulli(np.array([0, 1, bad], dtype=dtype), p)

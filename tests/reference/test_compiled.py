@@ -207,6 +207,23 @@ def test_bins_hold_the_rows_that_bins_say(monkeypatch: pytest.MonkeyPatch) -> No
         assert [s.n for s in quick.bins.summaries] == np.bincount(bins.index(p), minlength=count).tolist(), count
 
 
+def test_outcomes_of_any_layout_give_the_same(rng: np.random.Generator) -> None:
+    needs_kernel()
+    p = rng.random(3001)
+    y = rng.random(len(p)) < p
+    wanted = compiled.bernoulli_sums(p, y)
+    assert wanted is not None
+    noise = rng.integers(0, 2, (len(p), 8)).astype(bool)  # what stands between outcomes is none of them
+    noise[:, 0] = y
+    apart = noise.ravel()[: 8 * len(p) - 7 : 8]
+    for happened in (apart, np.repeat(y, 3)[::3], np.repeat(y, 2)[::2], np.asfortranarray(noise)[:, 0]):
+        found = compiled.bernoulli_sums(p, happened)
+        assert found is not None
+        assert all(np.array_equal(found.by_key[name], wanted.by_key[name]) for name in wanted.by_key)
+    for dtype in (np.int8, np.uint16, np.int32, np.int64, np.uint64, ">i8", ">i4", np.float64):
+        assert safecal.bernoulli(y.astype(dtype), p).table() == safecal.bernoulli(y, p).table()
+
+
 def test_the_result_does_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     needs_kernel()
     p = rng.random(300_000)
@@ -227,8 +244,9 @@ def test_the_kernel_refuses_what_does_not_fit() -> None:
         rest = (given.get("weight"), given.get("edges"), given.get("index"))
         return int(compiled._module.binary_sums(3, keys, 8, 0, 0, values, happened, *rest, out, None))
 
-    with pytest.raises(ValueError, match="happened must hold 3 items of 1 bytes"):
-        call(p, y[:2], sums)
+    for bad in (y[:2], np.zeros((3, 1), dtype=np.uint8), np.zeros(3), np.zeros(9, dtype=np.uint8)[::3], y[::-1]):
+        with pytest.raises(ValueError, match="happened must hold 3 items of 1 bytes"):
+            call(p, bad, sums)
     with pytest.raises(ValueError, match="sums must hold 26 items"):
         call(p, y, sums, keys=2)
     with pytest.raises(ValueError, match="sums must hold 20 items"):

@@ -51,6 +51,13 @@ for n in (0, 1, 7, 8, 9, 1023, 1024, 1025, 3001):
                         assert kernel.binary_sums(n, size, values.itemsize, logits, n % 2, *given) == 0
                         assert sums[:, -1].sum() == n
                         seen.update(sums.tobytes())
+                        if n:  # outcomes that stand apart, with nothing behind the last
+                            apart = np.zeros(8 * n - 7, dtype=np.uint8)[::8]
+                            apart[:] = y
+                            again = np.zeros_like(sums)
+                            given = values, apart, weight, edges, index, again, None
+                            assert kernel.binary_sums(n, size, values.itemsize, logits, n % 2, *given) == 0
+                            assert again.tobytes() == sums.tobytes()
                         if spectrum is not None:
                             assert spectrum[..., 0].sum() == n
                             seen.update(spectrum.tobytes())

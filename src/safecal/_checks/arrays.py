@@ -83,8 +83,9 @@ def spelled_labels(text: AnyArray) -> AnyArray | None:
     return np.asarray(found[inverse])
 
 
-# Rows of a matrix are checked this many elements at a time, so that a check never copies a large input.
-_ELEMENTS = 1 << 18
+# Rows are checked this many elements at a time: a check never copies a large input, and a second look finds it in the
+# cache of a core.
+_ELEMENTS = 1 << 16
 
 _WHOLE = 2.0**53  # from here on a float64 is not every whole number
 

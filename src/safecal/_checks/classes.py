@@ -21,6 +21,7 @@ from .arrays import as_keys, as_numbers, block, from_torch, is_missing, not_empt
 from .message import fail, phrase, same_rows, show
 
 __all__ = [
+    "any_zero",
     "certain_reason",
     "class_shape",
     "clip_for",
@@ -81,16 +82,27 @@ def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any 
     return values.ndim == 1
 
 
-def probabilities(array: AnyArray, name: str) -> bool:
-    """Require every value in [0, 1]; tell whether any is exactly 0."""
-    zero = False
+def probabilities(array: AnyArray, name: str) -> None:
+    """Require every value in [0, 1]."""
     for part in slices(array):
         values = array[part]
-        low = values.min()
-        if not (low >= 0 and values.max() <= 1):  # NaN fails both
+        if not (_at_most_one(values) or (values.min() >= 0 and values.max() <= 1)):  # NaN fails all
             raise _bad_probability(array, name)
-        zero = zero or bool(low == 0)
-    return zero
+
+
+# The bits of floats from 0 on are in the order of the floats; NaN, and whatever has a sign, comes behind them all.
+_ONE = {np.dtype(kind): np.ones(1, kind).view(bits)[0] for kind, bits in (("f4", "u4"), ("f8", "u8"))}
+
+
+def _at_most_one(values: AnyArray) -> bool:
+    """Tell, in one look at them, whether floats lie in [0, 1] and none is -0; False where that takes another look."""
+    one = _ONE.get(values.dtype)
+    return one is not None and bool(values.view(one.dtype).max() <= one)
+
+
+def any_zero(array: AnyArray) -> bool:
+    """Tell whether a value is 0."""
+    return any(bool(array[part].min() == 0) for part in slices(array))
 
 
 def _bad_probability(array: AnyArray, name: str) -> InputError:

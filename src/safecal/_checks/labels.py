@@ -157,7 +157,8 @@ def _as_spelled(labels: AnyArray) -> AnyArray:
 
 
 def _zeros_and_ones(labels: AnyArray) -> bool:
-    return bool(labels.min() >= 0 and labels.max() <= 1)
+    # Without a sign, a negative number is a large one: so one look at them is enough.
+    return bool(labels.view(labels.dtype.str.replace("i", "u")).max() <= 1)
 
 
 def _lowest_bytes(labels: AnyArray) -> BoolArray:

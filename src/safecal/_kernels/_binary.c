@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define FEW_KEYS 16
-
 /* Add the rows of a key that wait. */
 static void add_queue(const BinaryRows *rows, BinaryWork *work, int32_t n, int32_t key)
 {
@@ -15,7 +13,7 @@ static void add_queue(const BinaryRows *rows, BinaryWork *work, int32_t n, int32
 }
 
 /* Row i of a chunk takes its place. */
-INLINE void queue_up(BinaryWork *work, Py_ssize_t i, int64_t place, int logits, const double *weight)
+INLINE void queue_up(BinaryWork *work, Py_ssize_t i, int32_t place, int logits, const double *weight)
 {
     work->queue[place] = work->m[i];
     if (logits)
@@ -24,52 +22,34 @@ INLINE void queue_up(BinaryWork *work, Py_ssize_t i, int64_t place, int logits, 
         work->queued_weight[place] = weight[i];
 }
 
-/* Few keys: how many rows wait is counted in the bytes of two words, which stay in registers. */
-INLINE void queue_few(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n, int logits, const double *weight)
+/* The values of the next chunk are fetched meanwhile. */
+INLINE void queue_rows(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n, int logits,
+                       const double *weight)
 {
-    uint64_t low = work->few[0], high = work->few[1];
+    Py_ssize_t item = rows->single ? sizeof(float) : sizeof(double), next = rows->n - at < 2 * CHUNK ? at : at + CHUNK;
+    const char *ahead = (const char *)rows->values + next * item;
     for (Py_ssize_t i = 0; i < n; i++) {
-        uint64_t key = (uint64_t)work->key[i], shift = 8 * key & 63, one = 1ULL << shift, upper = 0 - (key >> 3);
-        uint64_t waiting = (((low & ~upper) | (high & upper)) >> shift) & 255;
-        queue_up(work, i, (int64_t)(key * RUN + waiting), logits, weight);
-        low += one & ~upper;
-        high += one & upper;
-        if (waiting == RUN - 1) { /* its byte is 0 again; the next one must not have the carry */
-            low -= (one & ~upper) * RUN;
-            high -= (one & upper) * RUN;
-            add_queue(rows, work, RUN, (int32_t)key);
-        }
-    }
-    work->few[0] = low, work->few[1] = high;
-}
-
-INLINE void queue_many(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n, int logits, const double *weight)
-{
-    for (Py_ssize_t i = 0; i < n; i++) {
-        int32_t key = work->key[i], waiting = work->many[key], full = waiting == RUN - 1;
-        queue_up(work, i, (int64_t)key * RUN + waiting, logits, weight);
-        work->many[key] = full ? 0 : waiting + 1;
-        if (full)
+        int32_t key = work->key[i], place = work->next[key];
+        if (i % LANES == 0)
+            PREFETCH(ahead + i * item);
+        queue_up(work, i, place, logits, weight);
+        place++;
+        if (place % RUN == 0) {
+            place -= RUN;
             add_queue(rows, work, RUN, key);
+        }
+        work->next[key] = place;
     }
-}
-
-INLINE void queue_rows(const BinaryRows *rows, BinaryWork *work, Py_ssize_t n, int logits, const double *weight)
-{
-    if (rows->keys <= FEW_KEYS)
-        queue_few(rows, work, n, logits, weight);
-    else
-        queue_many(rows, work, n, logits, weight);
 }
 
 FAST static void queue_chunk(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, Py_ssize_t n)
 {
     if (rows->weight)
-        queue_rows(rows, work, n, rows->logits, rows->weight + at);
+        queue_rows(rows, work, at, n, rows->logits, rows->weight + at);
     else if (rows->logits)
-        queue_rows(rows, work, n, 1, NULL);
+        queue_rows(rows, work, at, n, 1, NULL);
     else
-        queue_rows(rows, work, n, 0, NULL);
+        queue_rows(rows, work, at, n, 0, NULL);
 }
 
 static int one_key(const int32_t *key, Py_ssize_t n)
@@ -95,11 +75,6 @@ static void add_chunk(const BinaryRows *rows, BinaryWork *work, Py_ssize_t at, P
     }
 }
 
-static int32_t waiting_of(const BinaryRows *rows, const BinaryWork *work, int32_t key)
-{
-    return rows->keys > FEW_KEYS ? work->many[key] : (int32_t)((work->few[key >> 3] >> (8 * key & 63)) & 255);
-}
-
 static double counted(const uint64_t *lanes)
 {
     uint64_t all = 0;
@@ -115,7 +90,7 @@ static void finish(const BinaryRows *rows, BinaryWork *work, int32_t key)
     double *sums = rows->sums + (columns + 2) * (Py_ssize_t)key, count;
     const double *total = work->total + (Py_ssize_t)key * WEIGHTED_SUMS * LANES;
     const uint64_t *seen = work->seen + (Py_ssize_t)key * 2 * LANES;
-    int32_t waiting = waiting_of(rows, work, key);
+    int32_t waiting = work->next[key] % RUN;
     if (waiting)
         add_queue(rows, work, waiting, key);
     count = (double)work->count[key];
@@ -184,6 +159,8 @@ int64_t safecal_add_binary(const BinaryRows *rows)
     work->queue = part_of(&free_part, queue);
     work->queued_L = part_of(&free_part, queue);
     work->queued_weight = part_of(&free_part, queue);
+    for (int32_t k = 0; k < rows->keys; k++)
+        work->next[k] = k * RUN;
     certain = add_all(rows, work);
     free(all);
     return certain;

@@ -22,6 +22,22 @@ static int take(PyObject *object, Py_buffer *view, int flags, Py_ssize_t item, P
     return 0;
 }
 
+/* Outcomes of one byte each, which may stand apart as the lowest bytes of words; their step, or -1. */
+static Py_ssize_t take_outcomes(PyObject *object, Py_buffer *view, Py_ssize_t items)
+{
+    Py_ssize_t step;
+    if (PyObject_GetBuffer(object, view, PyBUF_STRIDED_RO)) {
+        view->obj = NULL;
+        return -1;
+    }
+    step = view->ndim == 1 && items > 1 ? view->strides[0] : 1;
+    if (view->ndim != 1 || view->itemsize != 1 || view->shape[0] != items || (step != 1 && step != WORD)) {
+        PyErr_Format(PyExc_ValueError, "happened must hold %zd items of 1 bytes, one for each %d or %d", items, 1, WORD);
+        return -1;
+    }
+    return step;
+}
+
 /* The same, and nothing for None. */
 static int take_if(PyObject *object, Py_buffer *view, int flags, Py_ssize_t item, Py_ssize_t items, const char *name)
 {
@@ -53,7 +69,7 @@ static PyObject *binary_sums(PyObject *self, PyObject *args)
         return NULL;
     }
     columns = (weight == Py_None ? COLUMNS : WEIGHTED_SUMS) + 2;
-    if (take(values, views, 0, item, n, "values") || take(happened, views + 1, 0, 1, n, "happened") ||
+    if (take(values, views, 0, item, n, "values") || (rows.step = take_outcomes(happened, views + 1, n)) < 0 ||
         take_if(edges, views + 2, 0, 8, keys + 1, "edges") || take_if(index, views + 3, 0, 8, n, "index") ||
         take(sums, views + 4, PyBUF_WRITABLE, 8, keys * columns, "sums") ||
         take_if(weight, views + 5, 0, 8, n, "weight") ||

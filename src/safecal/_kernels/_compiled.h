@@ -14,6 +14,7 @@
 #define CHUNK 1024
 #define LANES 8
 #define RUN 256 /* rows summed together: a lane has 32 of them, and 2**-32 is far from 0 */
+#define WORD 8 /* bytes of a whole number, the lowest of which tells an outcome */
 #define SUMS 9
 #define COLUMNS 11 /* the sums and two counts */
 #define WEIGHTED_SUMS 18
@@ -33,14 +34,14 @@
 
 typedef struct {
     const void *values;      /* probabilities, or log-odds where `logits`; floats where `single` */
-    const uint8_t *happened; /* not 0 where the positive outcome did */
+    const uint8_t *happened; /* not 0 where the positive outcome did; each `step` bytes, 1 or WORD */
     const double *weight;    /* of each row; or NULL */
     const double *edges;     /* of uniform bins, of the probability or of the `confidence`; or NULL */
     const int64_t *index;    /* the key of each row; or NULL */
     double *sums;            /* (keys, COLUMNS + 2 or WEIGHTED_SUMS + 2) */
     double *spectrum;        /* (KINDS, MOMENTS); or NULL */
     double *nodes;           /* (keys, AT_NODES), of rows without weights; or NULL */
-    Py_ssize_t n;
+    Py_ssize_t n, step;
     int32_t keys;
     int single, logits, confidence;
 } BinaryRows;
@@ -55,9 +56,8 @@ typedef struct {
     double *total;       /* (keys, WEIGHTED_SUMS, LANES) */
     uint64_t *seen;      /* (keys, 2, LANES): rows that are wrong, rows whose outcome is the positive one */
     double *nodes;       /* (keys, AT_NODES, LANES) */
-    uint64_t few[2];     /* the number of rows that wait: in bytes, where there are few keys */
-    int32_t many[MOST_KEYS];
     double *queue, *queued_L, *queued_weight; /* (keys, RUN) */
+    int32_t next[MOST_KEYS]; /* where in the queue the next row of a key takes its place */
     double *spectrum;    /* (KINDS + 1, MOMENTS) of the latest rows; certain ones are in no cell, and come last */
     int32_t in_spectrum; /* how many the latest rows are */
 } BinaryWork;

@@ -58,6 +58,15 @@ INLINE uint64_t to_bits(double value)
     return bits;
 }
 
+/* A word of which the byte at the lowest address is full. */
+INLINE uint64_t lowest_byte(void)
+{
+    const uint8_t bytes[8] = {255};
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
 INLINE double magnitude(double value)
 {
     return from_bits(to_bits(value) & MAGNITUDE);

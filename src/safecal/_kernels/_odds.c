@@ -87,11 +87,25 @@ INLINE Seen fill(const void *values, int single, int logits, int by, Bins bins, 
 }
 
 /* Mark m where the less likely outcome happened. */
-INLINE void mark(double *restrict m, const uint8_t *restrict happened, Py_ssize_t n)
+INLINE double marked_by(double m, int happened)
 {
-    for (Py_ssize_t i = 0; i < n; i++) {
-        uint64_t bits = to_bits(m[i]);
-        m[i] = from_bits(bits | (((bits << 1) & SIGN) ^ ((uint64_t)(happened[i] != 0) << 63)));
+    uint64_t bits = to_bits(m);
+    return from_bits(bits | (((bits << 1) & SIGN) ^ ((uint64_t)happened << 63)));
+}
+
+INLINE void mark(double *restrict m, const uint8_t *restrict happened, Py_ssize_t step, Py_ssize_t n)
+{
+    if (step == 1)
+        for (Py_ssize_t i = 0; i < n; i++)
+            m[i] = marked_by(m[i], happened[i] != 0);
+    else if (n) { /* whole words are read at once; behind the last outcome there may be none */
+        const uint64_t lowest = lowest_byte();
+        for (Py_ssize_t i = 0; i < n - 1; i++) {
+            uint64_t word;
+            memcpy(&word, happened + i * WORD, sizeof word);
+            m[i] = marked_by(m[i], (word & lowest) != 0);
+        }
+        m[n - 1] = marked_by(m[n - 1], happened[(n - 1) * WORD] != 0);
     }
 }
 
@@ -156,7 +170,7 @@ INLINE int prepare(const BinaryRows *rows, int single, int logits, BinaryWork *w
         seen = fill(values, single, logits, BY_CONFIDENCE, bins, n, m, L, key);
     else
         seen = fill(values, single, logits, BY_PROBABILITY, bins, n, m, L, key);
-    mark(m, rows->happened + at, n);
+    mark(m, rows->happened + at * rows->step, rows->step, n);
     if (seen.near)
         mend_bins(rows, work, n);
     if (rows->index && !to_keys(rows, work, at, n))

@@ -8,7 +8,7 @@
 #define FIRST 0x3f6fULL       /* what is left of a float of the first cell */
 #define LEAST_EDGE 0.00390625 /* 2**-8 */
 #define LAST_EDGE 1048576.0   /* 2**20 */
-#define MOST_ADDED 16384      /* rows summed by themselves, for the sake of the last digits */
+#define MOST_ADDED 32768      /* rows summed by themselves, for the sake of the last digits */
 
 /* Number the cell of each row and its kind within the cell, and take its distance d from the centre of the cell. */
 FAST static void to_kinds(const double *restrict marked, const double *restrict L, Py_ssize_t n,

@@ -43,6 +43,7 @@ __all__ = [
 
 MOST_KEYS = 256
 MOST_DIMENSIONS = 8
+_WORD = 8  # bytes
 _COLUMNS = (
     "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy", "sum_third_cumulant_weight3",
     "sum_entropy", "sum_confidence", "sum_correct", "sum_brier", "sum_predicted", "sum_observed",
@@ -97,6 +98,13 @@ def _laid_out(array: AnyArray, dtype: type[np.generic]) -> AnyArray:
     return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
+def _outcomes(happened: AnyArray) -> AnyArray:
+    """Return truths as the kernel takes them: next to each other, or each the lowest byte of a word."""
+    if happened.dtype == np.bool_ and happened.strides == (_WORD,):
+        return happened
+    return _laid_out(happened, np.bool_)
+
+
 def bernoulli_sums(
     values: AnyArray,
     happened: AnyArray,
@@ -123,7 +131,7 @@ def bernoulli_sums(
     sums = np.empty((keys, len(names)))
     moments = np.zeros((CELLS, 2, 2, 4)) if spectrum and weight is None else None
     at_nodes = np.empty((keys, 4 * len(NODES))) if nodes and weight is None else None
-    values, outcomes = floats(values), _laid_out(happened, np.bool_).view(np.uint8)
+    values, outcomes = floats(values), _outcomes(happened).view(np.uint8)
     numbers = None if index is None else _laid_out(index, np.int64)
     weights = None if weight is None else _laid_out(weight, np.float64)
     certain = _module.binary_sums(

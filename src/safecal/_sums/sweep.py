@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep", "sweep_all", "tabulate"]
 
 _T = TypeVar("_T")
-_LARGE = 32  # blocks of rows from which the compiled kernel runs on several threads
+_LARGE = 8  # blocks of rows from which the compiled kernel runs on several threads
 _THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
 
 
@@ -46,7 +46,7 @@ def sweep(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | 
         return _scored(predictions, splits, rows, weight) if quick is None else quick
 
     totals = [np.zeros((split.size, len(COLUMN))) for split in splits] or [np.zeros((1, len(COLUMN)))]
-    for parts in in_order(one, predictions):
+    for parts in in_order(one, predictions, weight is None):
         for total, part in zip(totals, parts, strict=True):
             total[part.keys] += part.sums
     if not splits:
@@ -57,9 +57,9 @@ def sweep(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | 
     return tables[0].total, tables
 
 
-def in_order(one: Callable[[slice], _T], predictions: Predictions) -> Iterator[_T]:
+def in_order(one: Callable[[slice], _T], predictions: Predictions, quick: bool) -> Iterator[_T]:
     """Apply a function to every block; on threads where that pays, and in the order of the blocks."""
-    blocks = list(predictions.row_blocks())
+    blocks = list(predictions.row_blocks(quick))
     if len(blocks) < _LARGE or not available():
         yield from map(one, blocks)
         return
@@ -193,7 +193,7 @@ def sweep_all(
 
     sizes = [split.size for split in splits] or [1]
     total = Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, 0, None, None, None, None, clustering)
-    for k, new in enumerate(in_order(one, predictions)):
+    for k, new in enumerate(in_order(one, predictions, weight is None and clustering is None)):
         total.absorb(new, k == 0)
     for sums in total.sums:
         sums.flags.writeable = False  # so that a table need not copy it

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from typing import Any, Literal, Unpack, final
 
 import numpy as np
@@ -131,17 +131,19 @@ class Spark(Cluster):
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
+        self._few = False  # partitions, as far as is known: then replies come here as they are
 
     def size(self, columns: Columns) -> tuple[int, int]:
         from pyspark.sql import functions as F
 
-        wanted = [F.count("*")]
+        wanted = [F.count("*"), F.max(F.spark_partition_id())]
         lists = len(columns.values) == 1 and dict(self.frame.dtypes)[columns.values[0]].startswith("array")
         if lists:
             wanted.append(F.max(F.size(F.col(_quoted(columns.values[0])))))
         with _Clear():
             row = self.frame.agg(*wanted).collect()[0]
-        return int(row[0]), max(1, int(row[1] or 1)) if lists else len(columns.values)
+        self._few = int(row[1] or 0) < FAN_IN
+        return int(row[0]), max(1, int(row[2] or 1)) if lists else len(columns.values)
 
     def table(self, names: Sequence[str]) -> Any:
         with _Clear():
@@ -152,9 +154,11 @@ class Spark(Cluster):
 
         with _Clear():
             replies = self._chosen(task.columns.names).mapInArrow(_summing(task), _SCHEMA)
-            block = F.floor(F.col("part") / FAN_IN)
-            merged = replies.groupBy(block).applyInArrow(_merging(), _SCHEMA)
-            return merge(unpack(bytes(row["reply"])) for row in merged.toLocalIterator())
+            if not self._few:
+                block = F.floor(F.col("part") / FAN_IN)
+                replies = replies.groupBy(block).applyInArrow(_merging(), _SCHEMA)
+            rows = replies.collect() if self._few else replies.toLocalIterator()
+            return merge(unpack(bytes(row["reply"])) for row in rows)
 
     def _chosen(self, names: Sequence[str]) -> Any:
         """Select columns under plain names: Spark stumbles over dots and marks in others."""
@@ -197,11 +201,8 @@ def _row(index: int, reply: Reply) -> Any:
                                       names=["part", "reply"])  # fmt: skip
 
 
-class _Clear:
+class _Clear(AbstractContextManager[None]):
     """Turn what Spark says when it gives up into a few words."""
-
-    def __enter__(self) -> None:
-        return None
 
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
         if error is None or not _of_spark(error):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits, row_sums
+from .._checks.classes import any_zero, clip_value, decimals_of, one_form, probabilities, real_logits, row_sums
 from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.labels import class_outcomes, outcome_column, refuse_shifted
 from .._checks.message import fail
@@ -351,8 +351,9 @@ def checked_classes(
     if name == "logits":
         infinite = real_logits(values, name)
     else:
-        infinite = probabilities(values, name)
+        probabilities(values, name)
         row_sums(values, name, given)
+        infinite = any_zero(values)
     n, classes = values.shape
     happened = class_outcomes(y_true, n, classes, name, labels)
     if labels is None and whole:

@@ -110,8 +110,8 @@ class Predictions(Family):
         """
         return Scored.concatenate(list(self.blocks(self._block_rows)))
 
-    def row_blocks(self) -> Iterator[slice]:
-        """Cut the rows into blocks that fit comfortably into memory."""
+    def row_blocks(self, quick: bool = False) -> Iterator[slice]:
+        """Cut the rows into blocks that fit comfortably into memory; ``quick`` where the compiled kernel sums them."""
         return self._rows(self._block_rows)
 
     def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
