@@ -8,39 +8,14 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._sums.scored import Scored
 from .._sums.summary import Summary
 from .._types import AlarmDirection, AlarmKind, FloatArray
 from ..inference.ranges import dimensions
 from ..options import Limits
 from ..visible import visible
+from .process import sums_of
 
-__all__ = ["COLUMNS", "Alarm", "Size", "size_columns", "sums_of"]
-
-# What is summed of the rows; all but the first three are absent, NaN, for states and densities.
-COLUMNS = ("n", "excess", "varentropy", "predicted", "observed", "confidence", "correct")
-
-
-def size_columns(scored: Scored) -> FloatArray:
-    """Return the columns of some rows, of shape (columns, rows); an impossible outcome is an infinite excess."""
-    found = np.full((len(COLUMNS), len(scored)), math.nan)
-    found[0] = 1.0
-    for k, name in enumerate(COLUMNS[1:], start=1):
-        column = getattr(scored, name)
-        if column is not None:
-            found[k] = column
-    return found
-
-
-def sums_of(summary: Summary) -> FloatArray:
-    """Return the sums of the same columns."""
-    if summary.n == 0:
-        return np.zeros(len(COLUMNS))
-    found = (getattr(summary, f"sum_{name}") for name in COLUMNS[1:])
-    sums = np.array([summary.n, *(math.nan if x is None else x for x in found)])
-    if summary.n_impossible:
-        sums[1] = math.inf
-    return sums
+__all__ = ["Alarm", "Size"]
 
 
 @final

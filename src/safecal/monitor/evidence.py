@@ -14,8 +14,8 @@ from .._sums.summary import Summary
 from .._types import AlarmDirection, BoolArray, Detect, FloatArray, Form, IndexArray, Side
 from ..errors import MergeError
 from ..options import Limits
-from .alarm import COLUMNS, Alarm, Size, size_columns, sums_of
-from .process import DIRECTIONS, OVER, SHIFTED, UNDER, Block, Process, mixed
+from .alarm import Alarm, Size
+from .process import COLUMNS, DIRECTIONS, OVER, SHIFTED, UNDER, Block, Process, mixed, size_columns, sums_of
 
 __all__ = ["DETECT", "Detector", "FORMS", "Found", "Stream", "Thresholds"]
 
@@ -69,7 +69,7 @@ class Detector:
     began : tuple of int
         At each beta, the number of the row at which a change most likely began, if there was one.
     sums : tuple of tuple of float
-        At each beta, the sums of the columns of a size (`safecal.monitor.alarm`) since that row; NaN where these are
+        At each beta, the sums of the columns of a size (`safecal.monitor.process`) since that row; NaN where these are
         not known.
     """
 

@@ -19,11 +19,13 @@ from scipy import special
 
 from .. import documents
 from .._sums.scored import Scored
+from .._sums.summary import Summary
 from .._types import AlarmDirection, BoolArray, FloatArray
 from ..errors import MergeError, UnavailableError
 from ..families.predictions import Predictions
 
 __all__ = [
+    "COLUMNS",
     "DIRECTIONS",
     "OVER",
     "SHIFTED",
@@ -34,6 +36,8 @@ __all__ = [
     "blocks",
     "mixed",
     "shares",
+    "size_columns",
+    "sums_of",
 ]
 
 # Logits that are 1.19 to 16 times too large, or too small.
@@ -203,3 +207,29 @@ class Process:
             (made.n > 0 or not any(map(any, map(made.logs, DIRECTIONS))), "must have no evidence where it has no rows"),
         ))  # fmt: skip
         return made if made.n else cls()
+
+
+# What is summed for the size that an alarm states; all but the first three are NaN for states and densities.
+COLUMNS = ("n", "excess", "varentropy", "predicted", "observed", "confidence", "correct")
+
+
+def size_columns(scored: Scored) -> FloatArray:
+    """Return the columns of some rows, of shape (columns, rows); an impossible outcome is an infinite excess."""
+    found = np.full((len(COLUMNS), len(scored)), math.nan)
+    found[0] = 1.0
+    for k, name in enumerate(COLUMNS[1:], start=1):
+        column = getattr(scored, name)
+        if column is not None:
+            found[k] = column
+    return found
+
+
+def sums_of(summary: Summary) -> FloatArray:
+    """Return the sums of the same columns."""
+    if summary.n == 0:
+        return np.zeros(len(COLUMNS))
+    found = (getattr(summary, f"sum_{name}") for name in COLUMNS[1:])
+    sums = np.array([summary.n, *(math.nan if x is None else x for x in found)])
+    if summary.n_impossible:
+        sums[1] = math.inf
+    return sums
