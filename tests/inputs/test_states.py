@@ -238,6 +238,7 @@ def test_one_component_may_have_a_covariance() -> None:
         ({"mean": _named("m"), "std": _named("s"), "var": _named("v")}, "got `std` and `var`"),
         ({"mean": _named("m")}, "`cov` must name the spread"),
         ({"mean": ["m_e"] * 3, "std": _named("s")}, "must name each column once; got 'm_e' twice"),
+        ({"mean": _named("m"), "cov": ["s_e"] * 6}, "`cov` must name each column once; got 's_e' twice"),
     ],
 )  # fmt: skip
 def test_columns_that_do_not_belong_together_are_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -128,8 +128,12 @@ def test_a_map_that_cannot_be_fitted_is_listed_with_its_reason() -> None:
     refused = {row.name: row.refusal for row in found.table if row.refusal}
     assert refused == {"isotonic": "Isotonic needs at least 50 rows; got 45"}
     assert "not fitted: Isotonic needs" in repr(found)
+    y, z = two(2000, slope=0.5)
+    certain = safecal.recalibrate(y, np.round(special.expit(2.0 * z), 2))
+    assert "not fitted: no temperature explains an outcome of probability 0" in " ".join(repr(certain).split())
+    assert max(map(len, repr(certain).splitlines())) <= 80
     with pytest.raises(UnavailableError, match="Isotonic needs at least 50 rows"):
-        safecal.recalibrate(y, logits=z, method="isotonic")
+        safecal.recalibrate(y[:45], logits=z[:45], method="isotonic")
 
 
 def test_outcomes_that_were_called_impossible_leave_only_stairs() -> None:

@@ -102,6 +102,7 @@ def test_draws_may_be_a_column_of_lists() -> None:
         (["--mean", "mean", "--std", "std", "--var", "var"], "std and var"),
         (["--draws", "draw_*", "--mean", "mean", "--std", "std"], "gaussian and ensemble"),
         (["--draws", "drw_*"], "no column 'drw_*'"),
+        (["--draws", "draw_0", "--draws", "draw_1", "--draws", "draw_0"], "`--draws` must name each column once; got"),
         (["--quantile", "q05"], "0.05=q05"),
         (["--quantile", "5=q05"], "0.05=q05"),
         (["--prob", "mean", "--draws", "draw_*"], "two forms of one prediction"),

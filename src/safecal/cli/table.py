@@ -205,11 +205,11 @@ def _stated(options: argparse.Namespace, there: Sequence[str]) -> Stated | None:
     """Return how a forecast is stated by the options; None where they state none, or there are none."""
     if not hasattr(options, "draws"):
         return None
-    draws = matching(there, options.draws) if options.draws else None
+    draws = matching(there, options.draws, "--draws") if options.draws else None
     given: dict[str, Any] = {name: getattr(options, name) for name in ("lower", "upper", "coverage")}
     for name in ("mean", "std", "var", "cov"):
         found = split_names(there, getattr(options, name) or ())
-        given[name] = matching(there, found) if name == "cov" else found
+        given[name] = matching(there, found, "--cov") if name == "cov" else found
     try:
         return Stated.of(**given, quantile=dict(options.quantile or ()), draws=draws)
     except FormError as error:

@@ -150,12 +150,12 @@ def evaluate_frame(
     stated = None
     spreads = {"std": _several(std), "var": _several(var), "cov": _several(cov)}
     if spreads["cov"] is not None:
-        spreads["cov"] = matching(there, spreads["cov"])
+        spreads["cov"] = matching(there, spreads["cov"], "cov")
     if any(value is not None for value in (lower, upper, coverage, quantile, draws)):
         patterns = _several(draws)
         stated = Stated.of(
             mean=_several(mean), **spreads, lower=lower, upper=upper, coverage=coverage, quantile=quantile,
-            draws=None if patterns is None else matching(there, patterns),
+            draws=None if patterns is None else matching(there, patterns, "draws"),
         )  # fmt: skip
     columns = _columns(
         {"y_prob": y_prob, "logits": logits, "mean": mean},

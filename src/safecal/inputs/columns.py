@@ -1,6 +1,7 @@
 """Which column of a table holds what: as one says, or by name where only one reading is possible; errors name it."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -204,14 +205,17 @@ class Unclear(Exception):
     candidates: tuple[str, ...]
 
 
-def matching(there: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that patterns such as ``draw_*`` name, in the order of the table; a name itself stands.
+def matching(there: Sequence[str], patterns: Sequence[str], argument: str) -> tuple[str, ...]:
+    """Return the columns that patterns such as ``draw_*`` name, in the order of the table; a name itself stands, once.
 
     Examples
     --------
-    >>> matching(["y", "draw_0", "draw_1"], ["draw_*"])
+    >>> matching(["y", "draw_0", "draw_1"], ["draw_*"], "draws")
     ('draw_0', 'draw_1')
     """
+    twice = [name for name, count in Counter(patterns).items() if count > 1]
+    if twice:
+        raise fail(FormError, argument, "must name each column once", got=f"{twice[0]!r} twice")
     found = [
         name
         for pattern in patterns

@@ -162,9 +162,14 @@ class Recalibration:
         parts = [f"safecal recalibration: {self.before.n} rows, {self.before.family}", *self._paragraphs()]
         rows = self._rows()
         if len(rows) > 1:
-            widths = [max(len(row[j]) for row in rows) for j in range(len(_HEAD))]
-            lines = [_line(row, widths) for row in rows]
-            parts.append("\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]))
+            refused = {c.name for c in self.table if c.refusal}
+            whole = [row for row in rows if row[0] not in refused]
+            widths = [
+                max(len(row[0]) for row in rows),
+                *(max(len(row[j]) for row in whole) for j in range(1, len(_HEAD))),
+            ]
+            lines = [_refused(row, widths[0]) if row[0] in refused else _line(row, widths) for row in rows]
+            parts.append("\n".join([lines[0], "-" * len(_line(whole[0], widths)), *lines[1:]]))
             parts.append(
                 "Each map is judged on rows that it was not fitted to. Worst: ECD of the worst\n"
                 "range. Size: how many numbers are fitted."
@@ -205,3 +210,9 @@ def _line(row: list[str], widths: list[int]) -> str:
         for j, (text, width) in enumerate(zip(row, widths, strict=True))
     )
     return "  ".join([first, *cells, last]).rstrip()
+
+
+def _refused(row: list[str], width: int) -> str:
+    """Write why a map was not fitted behind its name, in lines of the usual width."""
+    indent = " " * (width + 2)
+    return textwrap.fill(f"{row[0].ljust(width)}  {row[-1]}", _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
