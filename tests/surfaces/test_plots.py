@@ -742,7 +742,7 @@ def test_a_temperature_at_the_end_is_an_arrow(name: str, value: float, marker: s
     ("name", "reason"),
     [
         ("coin tosses", "every prediction is a coin toss or a certainty"),
-        ("an unnormalised density", "no log-partition function"),
+        ("an unnormalised density", "this density does not tell it"),
     ],
 )
 def test_where_there_is_no_temperature_the_plot_says_why(name: str, reason: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import safecal
 from safecal import Interval
-from safecal.judge.display import number, table_text
+from safecal.judge.display import number, place_rows, table_text
 from safecal.judge.reasons import direction
 
 SCRIPT = "<script>alert(1)</script>"
@@ -361,3 +361,15 @@ def test_a_verdict_is_shown_by_itself() -> None:
     assert "<strong>UNSAFE</strong>" in markup
     assert 'class="unsafe"' in markup
     assert "<table" not in markup
+
+
+def test_a_column_that_no_place_fills_is_left_out(rng: np.random.Generator) -> None:
+    p = rng.random(3000)
+    wrong = safecal.evaluate(rng.random(len(p)) < np.where(p > 0.9, 0.5, p), p)
+    assert set(place_rows(wrong.verdict.where)[0]) > {"it says", "happens"}
+    errors = rng.multivariate_normal(np.zeros(2), [[1.0, 0.9], [0.9, 1.0]], 3000)
+    states = safecal.gaussian(errors, np.zeros_like(errors), std=1.0).evaluate()
+    rows = place_rows(states.verdict.where)
+    assert list(rows[0]) == ["place", "rows", "share", "ECD at least", "allowed", "finding"]
+    assert all(all(row.values()) for row in rows)
+    assert ">it says<" not in states._repr_html_()

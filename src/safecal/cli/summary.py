@@ -8,12 +8,11 @@ from .._checks.message import in_options
 from ..families.predictions import family_named
 from ..judge.baseline import WORSE, Baseline
 from ..judge.display import (
-    PLACE,
     inference_rows,
     look_rows,
     metric_rows,
     number,
-    place_cells,
+    place_rows,
     with_ends,
 )
 from ..judge.evaluation import Evaluation
@@ -86,8 +85,9 @@ def summary_markdown(
         parts.append(f"{'**Baseline**' if worse else 'Baseline'}: {escaped(str(baseline))}")
     parts += [f"Note: {escaped(in_options(note))}" for note in (*notes, *found.notes)]
     if verdict.where:
-        cells = map(place_cells, verdict.where[:_PLACES])
-        parts.append(_table(PLACE, "lrrrrrrl", ([shortened(name, _NAME), *rest] for name, *rest in cells)))
+        places = place_rows(verdict.where[:_PLACES])
+        cells = ([shortened(name, _NAME), *rest] for name, *rest in (row.values() for row in places))
+        parts.append(_table(list(places[0]), f"l{'r' * (len(places[0]) - 2)}l", cells))
         more = len(verdict.where) - _PLACES
         parts += [f"And in {more} more place{'' if more == 1 else 's'}."] if more > 0 else []
     told = family_named(found.family).discrete

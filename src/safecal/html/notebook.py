@@ -8,7 +8,7 @@ import re
 from functools import cache
 
 from .._sums.table import Table
-from ..judge.display import PLACE, Metric, place_cells, table_html
+from ..judge.display import Metric, place_rows, table_html
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place
 from ..judge.verdict import Verdict
@@ -127,10 +127,11 @@ def _pictures(evaluation: Evaluation) -> list[Markup]:
 
 def _places(places: tuple[Place, ...]) -> Markup:
     more = f", the worst {_PLACES} of {len(places)} places" if len(places) > _PLACES else ""
-    head = element("tr", *(element("th", name, scope="col") for name in PLACE))
+    rows = place_rows(places[:_PLACES])
+    head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
     body = [
-        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
-        for first, *cells in ([shortened(c[0], _LONGEST), *c[1:]] for c in map(place_cells, places[:_PLACES]))
+        element("tr", element("th", shortened(first, _LONGEST), scope="row"), *(element("td", cell) for cell in cells))
+        for first, *cells in (row.values() for row in rows)
     ]
     caption = element("caption", f"Where it is over-confident{more}")
     table = element("table", caption, element("thead", head), element("tbody", *body))

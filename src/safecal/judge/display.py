@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .verdict import Verdict
 
 __all__ = [
-    "PLACE",
     "Metric",
     "count",
     "ece_of",
@@ -34,7 +33,7 @@ __all__ = [
     "look_rows",
     "metric_rows",
     "number",
-    "place_cells",
+    "place_rows",
     "table_html",
     "table_text",
     "titled_html",
@@ -45,7 +44,7 @@ __all__ = [
 Cells = list[list[str]]
 Metric = tuple[str, str, str]  # name, value, meaning
 
-PLACE = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # columns of a place
+_PLACE = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # columns of a place
 _PLACES = 5  # that are listed
 _NAME = 24  # characters of a name
 _MANY_LOOKS = 4
@@ -142,8 +141,14 @@ def _short(name: str) -> str:
     return name if len(name) <= _NAME else name[: _NAME - 3] + "..."
 
 
-def place_cells(place: Place) -> list[str]:
-    """Return a place as cells of the columns `PLACE`."""
+def place_rows(places: Sequence[Place]) -> list[dict[str, str]]:
+    """Return the cells of places by the names of their columns; those that none of them fills are left out."""
+    rows = [dict(zip(_PLACE, _place_cells(place), strict=True)) for place in places]
+    filled = [name for name in _PLACE if any(cells[name] for cells in rows)]
+    return [{name: cells[name] for name in filled} for cells in rows]
+
+
+def _place_cells(place: Place) -> list[str]:
     says, happens = "", ""
     if place.type == "group" and not math.isnan(place.announced):
         says, happens = f"{count(place.announced)} wrong", f"{count(place.seen)} wrong"
@@ -165,7 +170,7 @@ def _places_text(places: Sequence[Place]) -> list[str]:
     """Return the places as a table of few columns."""
     if not places:
         return []
-    found = [dict(zip(PLACE, place_cells(place), strict=True)) for place in places[:_PLACES]]
+    found = place_rows(places[:_PLACES])
     wanted = {
         "rows": "rows",
         "it says": "it says",
@@ -173,7 +178,7 @@ def _places_text(places: Sequence[Place]) -> list[str]:
         "ECD at least": "ECD from",
         "allowed": "allowed",
     }
-    names = [name for name in wanted if any(cells[name] for cells in found)]
+    names = [name for name in wanted if name in found[0]]
     marks = [" ?" if cells["finding"] == "suspected" else "" for cells in found]
     body = [[_short(c["place"]) + mark, *(c[name] for name in names)] for c, mark in zip(found, marks, strict=True)]
     lines = _align([["where", *(wanted[name] for name in names)], *body])

@@ -29,7 +29,7 @@ from ..html.notebook import slices_picture, slices_table
 from ..inference.directions import has_directions
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
-from ..judge.display import PLACE, class_rows, count, cox_rows, ece_of, look_rows, place_cells
+from ..judge.display import class_rows, count, cox_rows, ece_of, look_rows, place_rows
 from ..judge.evaluation import Evaluation
 from ..judge.forecast_rows import forecast_rows
 from ..judge.looks import smaller_end
@@ -238,11 +238,12 @@ def _lead(evaluation: Evaluation, verdict: Verdict) -> str:
 
 def _places(places: tuple[Place, ...]) -> list[Markup]:
     caption = "Places, the worst first"
-    names = [name if name != "happens" else "it happens" for name in PLACE]
-    head = element(
-        "tr", *(element("th", n, scope="col", class_="n" if 0 < k < 7 else None) for k, n in enumerate(names))
-    )
-    body = join(map(_place_row, places[:_PLACES]))
+    listed = places[:_PLACES]
+    found = place_rows(listed)
+    first, *numbers, last = (name if name != "happens" else "it happens" for name in found[0])
+    middle = [element("th", name, scope="col", class_="n") for name in numbers]
+    head = element("tr", element("th", first, scope="col"), *middle, element("th", last, scope="col"))
+    body = join(_place_row(place, list(cells.values())) for place, cells in zip(listed, found, strict=True))
     table = element(
         "table", element("caption", caption), element("thead", head), element("tbody", body), class_="places"
     )
@@ -254,8 +255,8 @@ def _places(places: tuple[Place, ...]) -> list[Markup]:
     return [region(table, caption), element("p", said, *more, class_="note")]
 
 
-def _place_row(place: Place) -> Markup:
-    _, _, *cells, finding = place_cells(place)
+def _place_row(place: Place, texts: Sequence[str]) -> Markup:
+    _, _, *cells, finding = texts
     shown = [rows(place.n).split(" row")[0], *(together(cell).replace("inf", "∞") for cell in cells)]
     return element(
         "tr",

@@ -191,7 +191,7 @@ def _temperatures(
     elif tally.family == "gaussian":
         law = StateKeys(sums)
     else:
-        return [Interval(math.nan, math.nan, math.nan, level, "none: no log-partition function")] * len(sums)
+        return [Interval(math.nan, math.nan, math.nan, level, "none: this density does not tell it")] * len(sums)
     widened = None if tally.clusters is None else reach
     found = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.arange(len(sums)))
     ends = ([math.nan if end != end else end for end in x.tolist()] for x in found)  # one NaN: equal ones are equal
