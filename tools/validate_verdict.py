@@ -253,6 +253,7 @@ class Directed:
 DIRECTED = (
     Directed("right, 2 axes", (1.0,) * 2, "UNSAFE"),
     Directed("right, 6 axes", (1.0,) * 6, "UNSAFE"),
+    Directed("right, 24 axes", (1.0,) * 24, "UNSAFE"),
     Directed("right, 2 axes, turning", (1.0,) * 2, "UNSAFE", turning=True),
     Directed("right, 6 axes, Student errors of 5 degrees", (1.0,) * 6, "UNSAFE", freedom=5.0),
     Directed(
@@ -261,6 +262,7 @@ DIRECTED = (
     Directed("the same, Student errors of 5 degrees", (1.39,) * 3 + (0.95,) * 3, "UNSAFE", freedom=5.0),
     Directed("errors of 2 axes correlated by .6, 0 is stated", (1.0,) * 2, "SAFE", correlation=0.6),
     Directed("2 along one of 6 axes, .8 along the others", (2.0,) + (0.8,) * 5, "SAFE"),
+    Directed("2 along one of 24 axes, .96 along the others", (2.0,) + (0.96,) * 23, "SAFE"),
     Directed("turning: .4 along the long axis, 1.6 along the short one", (0.4, 1.6), "SAFE", turning=True),
     Directed("turning: 1.6 along the long axis, .4 along the short one", (1.6, 0.4), "SAFE", turning=True),
 )

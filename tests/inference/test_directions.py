@@ -123,7 +123,7 @@ def test_a_limit_of_ones_own_counts(rng: np.random.Generator) -> None:
 def test_what_was_looked_at_is_said(rng: np.random.Generator) -> None:
     one, two, many = (
         safecal.gaussian(rng.normal(size=(2000, d)), np.zeros((2000, d)), std=1.0).evaluate().verdict
-        for d in (1, 2, 17)
+        for d in (1, 2, 65)
     )
     assert one.decision == two.decision == many.decision == "SAFE"
     assert "irection" not in one.reason
@@ -238,12 +238,43 @@ def test_mixtures_have_directions_by_their_moments(rng: np.random.Generator) -> 
     assert wrong.where[0].type == "direction"
 
 
-def test_no_more_states_than_axes_are_never_safe(rng: np.random.Generator) -> None:
-    for n, decision in ((2, "UNDETERMINED"), (6, "UNDETERMINED"), (7, "SAFE")):
+@pytest.mark.parametrize(("d", "n"), [(24, 400), (64, 1000)])
+def test_many_axes_hide_no_direction(d: int, n: int, rng: np.random.Generator) -> None:
+    error = rng.normal(size=(n, d))
+    std = np.ones((n, d))
+    assert safecal.gaussian(error, np.zeros_like(error), std=std).evaluate().verdict.decision == "SAFE"
+    error[:, 3] *= 2.0
+    error[:, 4:] *= np.sqrt(1.0 - 3.0 / (d - 4))
+    found = safecal.gaussian(error, np.zeros_like(error), std=std).evaluate()
+    assert found.verdict.decision == "UNSAFE"
+    assert found.verdict.where[0].name == "axis 3"
+    assert safecal.Evaluation.from_dict(found.to_dict()).verdict.reason == found.verdict.reason
+    common = 0.5 * (error + error.mean(axis=1, keepdims=True) * np.sqrt(3.0 * d))
+    together = safecal.gaussian(common, np.zeros_like(error), std=std).evaluate().verdict.where[0]
+    assert together.name == f"{d} axes at once"
+
+
+def test_covariances_without_correlations_are_no_case_of_their_own(rng: np.random.Generator) -> None:
+    std = rng.uniform(0.1, 5.0, (200, 4))
+    error = rng.normal(size=(200, 4)) * std
+    alone = safecal.gaussian(error, np.zeros_like(error), std=std).evaluate().tally.directions
+    whole = (
+        safecal.gaussian(error, np.zeros_like(error), cov=std[:, :, None] ** 2 * np.eye(4)).evaluate().tally.directions
+    )
+    np.testing.assert_allclose(alone.along, whole.along, rtol=1e-12)
+    np.testing.assert_allclose(alone.matrices, whole.matrices, rtol=1e-12, atol=1e-12)
+
+
+def test_states_that_are_few_beside_their_axes_are_never_safe(rng: np.random.Generator) -> None:
+    for n, decision in ((2, "UNDETERMINED"), (6, "UNDETERMINED"), (22, "UNDETERMINED"), (23, "SAFE")):
         verdict = safecal.gaussian(0.1 * rng.normal(size=(n, 6)), np.zeros((n, 6)), std=1.0).evaluate().verdict
         assert verdict.decision == decision
     few = safecal.gaussian(np.zeros((2, 20)), np.zeros((2, 20)), std=1.0).evaluate().verdict
     assert few.reason == "2 rows cannot show every direction of 20 axes."
+    runs = safecal.gaussian(0.1 * rng.normal(size=(90, 6)), np.zeros((90, 6)), std=1.0)
+    assert runs.evaluate().verdict.decision == "SAFE"
+    clustered = runs.take(np.repeat(np.arange(9), 10)).evaluate(cluster=np.repeat(np.arange(9), 10)).verdict
+    assert clustered.reason == "90 rows in so few clusters cannot show every direction of 6 axes."
 
 
 def test_a_document_of_errors_whose_squares_vanish_is_read_again(rng: np.random.Generator) -> None:

@@ -86,10 +86,14 @@ def along_covariance(error: FloatArray, deviation: FloatArray, white: FloatArray
     scale = (np.atleast_2d(deviation) * np.ones(d)).T
     scale = scale / scale.max(axis=0)  # so that no square leaves the floats
     gap = error.T * scale
-    root = _inverse_of_lower(np.moveaxis(factor, 0, -1)) / np.maximum(scale, _LEAST)  # C^-1 is root' root
+    long = np.square(gap).sum(axis=0) / np.square(scale).sum(axis=0)
+    inverse = 1.0 / np.maximum(scale, _LEAST)
+    if len(factor) == 1 and (factor[0] == np.eye(d)).all():  # axes by themselves, as most of those with many are
+        root = inverse / inverse.max(axis=0)
+        return np.stack([long, np.square(root * white.T).sum(axis=0) / np.square(root).sum(axis=0)])
+    root = _inverse_of_lower(np.moveaxis(factor, 0, -1)) * inverse  # C^-1 is root' root
     root /= np.abs(root).max(axis=(0, 1))
     pull = np.einsum("jin,jn->in", np.broadcast_to(root, (d, d, len(white))), white.T)
-    long = np.square(gap).sum(axis=0) / np.square(scale).sum(axis=0)
     return np.stack([long, np.square(pull).sum(axis=0) / np.square(root).sum(axis=(0, 1))])
 
 

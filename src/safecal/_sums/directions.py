@@ -9,9 +9,10 @@ import numpy as np
 from .. import documents
 from .._types import FloatArray
 from ..visible import visible
-from .forecasts import MOST_AXES
 
-__all__ = ["LENGTHS", "DirectionColumns", "DirectionSums", "axis_name"]
+__all__ = ["LENGTHS", "MOST_DIRECTIONS", "DirectionColumns", "DirectionSums", "axis_name"]
+
+MOST_DIRECTIONS = 64  # axes of states whose directions are judged: sums have three squares of so many
 
 LENGTHS = ("long", "short")
 _MATRICES = ("white", "fourth", "factor")
@@ -126,7 +127,7 @@ class DirectionSums:
         number, many = documents.between(), len(_MATRICES)
         fields = {
             "sums": documents.list_of(documents.between(0.0), 2, 2),
-            "matrices": documents.list_of(documents.list_of(documents.list_of(number, 2, MOST_AXES)), many, many),
+            "matrices": documents.list_of(documents.list_of(documents.list_of(number, 2, MOST_DIRECTIONS)), many, many),
             "along": documents.list_of(documents.list_of(documents.between(0.0), 2, 2), len(LENGTHS), len(LENGTHS)),
         }
         found = documents.read("direction_sums", document, fields)

@@ -25,7 +25,7 @@ from .._kernels.forecasts import crps_of_normal
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
 from .._sums.clusters import NEAR, Near
-from .._sums.directions import DirectionColumns
+from .._sums.directions import MOST_DIRECTIONS, DirectionColumns
 from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns, VectorColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
@@ -209,7 +209,7 @@ class Gaussian(Predictions):
         return VectorColumns(held, error, white, factor)
 
     def direction_columns(self, rows: Rows) -> DirectionColumns | None:
-        if not 1 < self.dimension <= MOST_AXES:
+        if not 1 < self.dimension <= MOST_DIRECTIONS:
             return None
         error = self.axis_errors(rows)
         white, factor = self._whitened(error, rows)

@@ -20,12 +20,13 @@ from .._types import FloatArray
 from .ranges import SHOWN, SUSPECTED, dependence
 from .results import Interval
 
-__all__ = ["Direction", "WorstDirection", "has_directions", "least_of_largest", "worst_direction"]
+__all__ = ["Direction", "WorstDirection", "has_directions", "least_of_largest", "shows_directions", "worst_direction"]
 
 _WRITTEN, _MOST = 0.2, 3  # the least correlation with an axis that is written, and of how many
 _ALONE = 0.9  # a correlation with one axis that is as good as 1
 _SHARE = 0.5 * SHOWN  # of what the level leaves; ranges of states with directions have the other half
 _FEWEST = 2.0  # rows, or clusters: fewer bound nothing
+_TWICE = 2.0  # squared errors over what was stated that SAFE claims to have looked for
 # The law of Tracy and Widom for real matrices is nearly that of a gamma variable: shape, scale, shift (Chiani 2014).
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
 
@@ -112,6 +113,33 @@ def least_of_largest(n: float, d: int, alpha: float) -> float:
     return (a + b) * (a + b + spread * law) / max(n, 1.0)
 
 
+def shows_directions(tally: Tally, level: float) -> bool:
+    """Tell whether rows are enough to suspect, as often as not, a direction in which squared errors are twice as large.
+
+    Of rows that are few beside its axes, a right state has a direction that looks as bad as that.
+    """
+    sums = tally.directions
+    if sums is None or not has_directions(tally):
+        return tally.n - tally.summary.n_impossible > tally.dimension
+    n, d = _rows(tally, sums)[1], sums.axes
+    twice = _TWICE * (1.0 + d / n / (_TWICE - 1.0))  # the largest eigenvalue that is seen of such errors, on average
+    return n > max(d, _FEWEST) and twice > least_of_largest(n, d, _error(SUSPECTED, level))
+
+
+def _rows(tally: Tally, sums: DirectionSums) -> tuple[float, float]:
+    """Return how many rows are taken to be independent by the firm bounds, and by those that are less firm."""
+    if tally.clusters is None:
+        return sums.rows, sums.rows
+    parts = tally.clusters.column("weight")
+    firm = min(sums.rows, float(parts.sum() ** 2 / (parts @ parts)))
+    return firm, max(sums.rows / dependence(tally) ** 2, firm)
+
+
+def _error(share: float, level: float) -> float:
+    """Return the error of one of the places."""
+    return min(share * (1.0 - level) / (1 + len(LENGTHS)), 0.5)
+
+
 def worst_direction(tally: Tally, level: float) -> WorstDirection | None:
     """Return the direction that is over-confident most, by its firm bound; None where directions are not known.
 
@@ -121,13 +149,8 @@ def worst_direction(tally: Tally, level: float) -> WorstDirection | None:
     sums = tally.directions
     if sums is None or not has_directions(tally):
         return None
-    firm = weak = rows = sums.rows
-    if tally.clusters is not None:
-        parts = tally.clusters.column("weight")
-        firm = min(rows, float(parts.sum() ** 2 / (parts @ parts)))
-        weak = max(rows / dependence(tally) ** 2, firm)
-    left, places = 1.0 - level, 1 + len(LENGTHS)
-    error, weaker = (min(share * left / places, 0.5) for share in (_SHARE, SUSPECTED))
+    firm, weak = _rows(tally, sums)
+    error, weaker = _error(_SHARE, level), _error(SUSPECTED, level)
     found = [_fixed(sums, tally.class_names, firm, weak, error, weaker), *_turning(sums, firm, weak, error, weaker)]
     name, factor, low, high, at_least = max(found, key=lambda one: (one.low, one.at_least, one.factor))
     ecd = Interval(_nats(factor), _nats(low), _nats(high), 1.0 - 2.0 * error, "from products of errors")
@@ -181,8 +204,11 @@ def _turning(sums: DirectionSums, firm: float, weak: float, error: float, weaker
 
 def _named(along: tuple[float, ...], names: tuple[str, ...]) -> str:
     """Name a direction by the axes that it goes along with most."""
-    most = sorted(range(len(along)), key=lambda k: -abs(along[k]))[:_MOST]
-    parts = [k for k in sorted(most) if abs(along[k]) >= _WRITTEN]
+    least = min(_WRITTEN, 0.5 * max(map(abs, along)))
+    far = sorted((k for k in range(len(along)) if abs(along[k]) >= least), key=lambda k: -abs(along[k]))
+    if len(far) > 2 * _MOST:
+        return f"{len(far)} axes at once"
+    parts = sorted(far[:_MOST])
     if len(parts) == 1 and abs(along[parts[0]]) >= _ALONE:
         return axis_name(names, parts[0])
     signed = " ".join(f"{'-' if along[k] < 0.0 else '+'} {abs(along[k]):.2f} {axis_name(names, k)}" for k in parts)

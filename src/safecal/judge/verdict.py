@@ -16,7 +16,7 @@ from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..errors import TruthError
 from ..families.predictions import family_named
-from ..inference.directions import has_directions
+from ..inference.directions import has_directions, shows_directions
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
@@ -308,8 +308,8 @@ def judge(
     alone = summary.n - summary.n_impossible < 2 and not says_nothing
     # The same of a few of them: one mistake there would outweigh all other rows.
     far = getattr(tally.spectrum, "far", 0)
-    # States that are no more than their axes leave some direction unseen.
-    few = 1 < tally.dimension >= summary.n - summary.n_impossible and limits.everywhere
+    # States that are few beside their axes leave some direction unseen.
+    few = tally.dimension > 1 and limits.everywhere and not shows_directions(tally, limits.level)
     stopped = limits.everywhere and slices is not None and slices.interrupted
     if decision == SAFE and (certain or sure or alone or far or few or stopped):
         decision = UNDETERMINED
@@ -331,7 +331,8 @@ def judge(
         if decision == UNDETERMINED and on_average == SAFE and alone and not places:
             reason = "one row proves nothing."
         elif decision == UNDETERMINED and on_average == SAFE and few and not places:
-            reason = f"{summary.n} rows cannot show every direction of {tally.dimension} axes."
+            rows = f"{summary.n} rows{' in so few clusters' if clustered else ''}"
+            reason = f"{rows} cannot show every direction of {tally.dimension} axes."
         elif decision == UNDETERMINED and on_average == SAFE and stopped and not places:
             reason = "the search for slices was stopped before its end, and none is ruled out."
         if hopeless:
