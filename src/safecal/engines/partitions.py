@@ -136,14 +136,13 @@ class Spark(Cluster):
     def size(self, columns: Columns) -> tuple[int, int]:
         from pyspark.sql import functions as F
 
-        wanted = [F.count("*"), F.max(F.spark_partition_id())]
         lists = len(columns.values) == 1 and dict(self.frame.dtypes)[columns.values[0]].startswith("array")
-        if lists:
-            wanted.append(F.max(F.size(F.col(_quoted(columns.values[0])))))
+        width = F.size(F.col(_quoted(columns.values[0]))) if lists else F.lit(len(columns.values))
         with _Clear():
-            row = self.frame.agg(*wanted).collect()[0]
+            rows = self.frame.select(F.spark_partition_id().alias("part"), width.alias("width"))
+            row = rows.agg(F.count("*"), F.max("part"), F.max("width")).collect()[0]
         self._few = int(row[1] or 0) < FAN_IN
-        return int(row[0]), max(1, int(row[2] or 1)) if lists else len(columns.values)
+        return int(row[0]), max(1, int(row[2] or 1))
 
     def table(self, names: Sequence[str]) -> Any:
         with _Clear():
