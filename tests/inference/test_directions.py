@@ -8,10 +8,15 @@ import pytest
 
 import safecal
 from safecal import Evaluation
+from safecal._sums.tally import Tally
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import DocumentError
 from safecal.html.intervals import factors_of
-from safecal.inference.directions import least_of_largest, worst_direction
+from safecal.inference.directions import JudgedDirection, judged_directions, least_of_largest
+
+
+def _worst(tally: Tally, level: float) -> JudgedDirection:
+    return max(judged_directions(tally, level), key=lambda one: (one.ecd.low, one.at_least, one.ecd.value))
 
 
 def _turned(rng: np.random.Generator, n: int, factors: tuple[float, float]) -> safecal.Predictions:
@@ -135,9 +140,9 @@ def test_rows_of_a_run_count_as_one(rng: np.random.Generator) -> None:
     """Thirty errors, each of them a hundred times: whatever they show, they are no more than thirty."""
     error = np.repeat(rng.normal(size=(30, 2)) * [1.5, 0.6], 100, axis=0)
     rows = safecal.gaussian(error, np.zeros_like(error), std=1.0)
-    alone = worst_direction(rows.tally(), 0.95)
-    runs = worst_direction(rows.tally(cluster=np.repeat(np.arange(30), 100)), 0.95)
-    once = worst_direction(safecal.gaussian(error[::100], np.zeros((30, 2)), std=1.0).tally(), 0.95)
+    alone = _worst(rows.tally(), 0.95)
+    runs = _worst(rows.tally(cluster=np.repeat(np.arange(30), 100)), 0.95)
+    once = _worst(safecal.gaussian(error[::100], np.zeros((30, 2)), std=1.0).tally(), 0.95)
     assert alone.ecd.low > runs.ecd.low
     assert runs.ecd.value == pytest.approx(once.ecd.value, rel=1e-12)
     assert runs.ecd.low == pytest.approx(once.ecd.low, rel=1e-9)
@@ -148,7 +153,7 @@ def test_an_early_document_has_no_directions(rng: np.random.Generator) -> None:
     document = json.loads(json.dumps(result.tally.to_dict()))
     del document["directions"]
     early = safecal.Tally.from_dict(document)
-    assert worst_direction(early, 0.95) is None
+    assert judged_directions(early, 0.95) == []
     assert "Directions of its states were not looked at." in Evaluation.of(early).verdict.reason
     assert (early + result.tally).directions is None
 
@@ -213,7 +218,7 @@ def test_a_direction_within_its_limit_is_rarely_called_unsafe(freedom: float) ->
         error = rng.normal(size=(30, 4)) * np.sqrt([1.399, 1.399, 1.0, 1.0])
         if np.isfinite(freedom):
             error *= np.sqrt((freedom - 2.0) / rng.chisquare(freedom, (30, 1)))
-        found = worst_direction(safecal.gaussian(error, np.zeros((30, 4)), std=1.0).tally(), 0.95)
+        found = _worst(safecal.gaussian(error, np.zeros((30, 4)), std=1.0).tally(), 0.95)
         wrong += found.ecd.low > 0.2
     assert wrong <= (4 if np.isinf(freedom) else 8)
 
@@ -322,7 +327,17 @@ def test_axes_are_called_as_their_columns_are(rng: np.random.Generator) -> None:
 def test_a_suspected_direction_withholds_safe_also_where_it_is_not_shown_to_be_worse_than_the_average() -> None:
     error = np.random.default_rng(35).normal(size=(250, 6)) * np.sqrt([1.5, 1.1, 1.1, 1.1, 1.1, 1.0])
     rows = safecal.gaussian(error, np.zeros((250, 6)), std=1.0)
-    found, verdict = worst_direction(rows.tally(), 0.95), rows.evaluate().verdict
+    found, verdict = _worst(rows.tally(), 0.95), rows.evaluate().verdict
     assert 0.0 < found.at_least < found.everywhere
     assert found.ecd.value > 0.2
     assert (verdict.on_average, verdict.decision) == ("SAFE", "UNDETERMINED")
+
+
+def test_a_suspected_direction_withholds_safe_also_where_another_has_the_higher_firm_bound() -> None:
+    error = np.random.default_rng(0).normal(size=(300, 24)) * np.sqrt([2.0, *[0.96] * 23])
+    rows = safecal.gaussian(error, np.zeros((300, 24)), std=1.0)
+    fixed, long, short = judged_directions(rows.tally(cluster=np.arange(300) // 3), 0.95)
+    assert fixed.at_least > 0.0
+    assert fixed.ecd.low < min(long.ecd.low, short.ecd.low) < 0.0
+    verdict = rows.evaluate(cluster=np.arange(300) // 3).verdict
+    assert (verdict.decision, verdict.where[0].name) == ("UNDETERMINED", "axis 0")

@@ -20,7 +20,14 @@ from .._types import FloatArray
 from .ranges import SHOWN, SUSPECTED, dependence
 from .results import Interval
 
-__all__ = ["Direction", "WorstDirection", "has_directions", "least_of_largest", "shows_directions", "worst_direction"]
+__all__ = [
+    "Direction",
+    "JudgedDirection",
+    "has_directions",
+    "judged_directions",
+    "least_of_largest",
+    "shows_directions",
+]
 
 _WRITTEN, _MOST = 0.2, 3  # the least correlation with an axis that is written, and of how many
 _ALONE = 0.9  # a correlation with one axis that is as good as 1
@@ -56,8 +63,8 @@ class Direction:
 
 @final
 @dataclass(frozen=True, slots=True)
-class WorstDirection:
-    """The direction that is over-confident most.
+class JudgedDirection:
+    """A direction that a verdict looks at.
 
     Attributes
     ----------
@@ -140,22 +147,24 @@ def _error(share: float, level: float) -> float:
     return min(share * (1.0 - level) / (1 + len(LENGTHS)), 0.5)
 
 
-def worst_direction(tally: Tally, level: float) -> WorstDirection | None:
-    """Return the direction that is over-confident most, by its firm bound; None where directions are not known.
+def judged_directions(tally: Tally, level: float) -> list[JudgedDirection]:
+    """Return the worst of all fixed directions, and those that turn; none where directions are not known.
 
     Where rows come in clusters, the firm bounds take all rows of a cluster as one; those that are less firm take them
     to depend on each other as NEES does.
     """
     sums = tally.directions
     if sums is None or not has_directions(tally):
-        return None
+        return []
     firm, weak = _rows(tally, sums)
     error, weaker = _error(_SHARE, level), _error(SUSPECTED, level)
-    found = [_fixed(sums, tally.class_names, firm, weak, error, weaker), *_turning(sums, firm, weak, error, weaker)]
-    name, factor, low, high, at_least = max(found, key=lambda one: (one.low, one.at_least, one.factor))
-    ecd = Interval(_nats(factor), _nats(low), _nats(high), 1.0 - 2.0 * error, "from products of errors")
-    mean = float(np.trace(sums.mean("white"))) / sums.axes
-    return WorstDirection(name, ecd, _nats(at_least), _nats(mean))
+    everywhere = _nats(float(np.trace(sums.mean("white"))) / sums.axes)
+    found = []
+    for one in (_fixed(sums, tally.class_names, firm, weak, error, weaker), *_turning(sums, firm, weak, error, weaker)):
+        value, low, high = map(_nats, (one.factor, one.low, one.high))
+        ecd = Interval(value, low, high, 1.0 - 2.0 * error, "from products of errors")
+        found.append(JudgedDirection(one.name, ecd, _nats(one.at_least), everywhere))
+    return found
 
 
 class _Bounded(NamedTuple):

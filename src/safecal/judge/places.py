@@ -10,7 +10,7 @@ import numpy as np
 from .. import documents
 from .._sums.tally import Tally
 from .._types import BoolArray, FloatArray, IndexArray
-from ..inference.directions import worst_direction
+from ..inference.directions import judged_directions
 from ..inference.local import Local, Range
 from ..inference.results import Interval
 from ..options import Limits
@@ -240,15 +240,15 @@ def direction_places(tally: Tally, limits: Limits) -> list[Place]:
 
     It is one dimension. Where all directions together are beyond their limit, and it is not worse, they say it already.
     """
-    found = None if tally.directions is None else worst_direction(tally, limits.level)
-    if found is None:
+    limit, beyond = limits.local_threshold, []
+    for one in judged_directions(tally, limits.level):
+        shown, suspected = one.ecd.low > limit, one.at_least > 0.0 and one.ecd.value > limit
+        alike = one.everywhere > limits.threshold and not max(one.ecd.low, one.at_least) > one.everywhere
+        if (shown or suspected) and not alike:
+            beyond.append((shown, one.ecd.low, one.at_least, one))
+    if not beyond:
         return []
-    limit = limits.local_threshold
-    shown = found.ecd.low > limit
-    suspected = found.at_least > 0.0 and found.ecd.value > limit
-    alike = found.everywhere > limits.threshold and not max(found.ecd.low, found.at_least) > found.everywhere
-    if alike or not (shown or suspected):
-        return []
+    shown, _, _, found = max(beyond, key=lambda worst: worst[:3])
     return [Place(
         "direction", found.name, shown, "ecd", limit, tally.n, 1.0, math.nan, math.nan, found.ecd,
         math.nan, math.nan, "spread", math.nan, math.nan,
