@@ -70,3 +70,18 @@ def test_steps_are_nested_a_few_at_a_time() -> None:
     assert frame.text.count(" AS (SELECT") == 3
     assert frame.text.count("FROM (SELECT") == 6
     assert frame.text.endswith(f"SELECT * FROM {frame.last}")
+
+
+def test_columns_that_no_later_step_reads_are_left_out() -> None:
+    frame = SqlFrame(Rows(), ("p", "y", "odd `name` {x}"))
+    with in_sql(frame):
+        nw = language()
+        frame = frame.with_columns(a=nw.col("p") + 1.0, b=nw.col("y") * 2.0, c=nw.col("odd `name` {x}"))
+        frame = frame.with_columns(d=nw.col("a") + nw.col("c"))
+        summed = frame.group_by("y").agg(nw.col("d").sum().alias("d"))
+        kept = frame.filter(nw.col("d") > 0.0)
+    assert "AS `b`" not in summed.text
+    assert "(`p` + 1.0D) AS `a`" in summed.text
+    assert "`odd ``name`` {{x}}` AS `c`" in summed.text
+    assert summed.columns == ("y", "d")
+    assert "AS `b`" in kept.text  # whoever reads a row reads all of it

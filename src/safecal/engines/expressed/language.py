@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from ..._optional import narwhals
 
 __all__ = ["SqlFrame", "in_sql", "language"]
 
 _SOURCE = re.compile(r"FROM (s[0-9a-f]{16})\b")
+_COLUMN = re.compile(r"`((?:[^`]|``)*)`")
 _DEEPEST = 4  # steps that are nested in each other
 
 _SQL: ContextVar[bool] = ContextVar("sql", default=False)
@@ -214,9 +215,27 @@ class _SqlLanguage:
 
     def concat(self, frames: "list[SqlFrame]", how: str) -> "SqlFrame":
         assert how == "vertical"
-        steps = {name: text for frame in frames for name, text in frame.steps.items()}
+        steps = {name: step for frame in frames for name, step in frame.steps.items()}
         text = " UNION ALL ".join(f"SELECT * FROM {frame.last}" for frame in frames)
-        return frames[0].of(text, frames[0].columns, steps)
+        return frames[0].of(_Step(text), frames[0].columns, steps)
+
+
+class _Step(NamedTuple):
+    """A query over earlier steps: its text; or the expressions that it selects, by name, from where, and the rest."""
+
+    whole: str
+    selected: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    rest: str = ""
+
+    def text(self, wanted: set[str] | None) -> tuple[str, set[str] | None]:
+        """Return its text for the columns that are wanted, None being all, and the columns that it reads itself."""
+        if not self.selected:
+            return self.whole, None
+        kept = [(name, text) for name, text in self.selected if wanted is None or name in wanted] or self.selected[:1]
+        listed = ", ".join(f"{text} AS {_quoted(name)}" for name, text in kept)
+        read = {name.replace("``", "`") for name in _COLUMN.findall(" ".join((*(text for _, text in kept), self.rest)))}
+        return f"SELECT {_braced(listed)} FROM {self.source}{_braced(self.rest)}", read
 
 
 @final
@@ -224,7 +243,7 @@ class SqlFrame:
     """A query over a Spark DataFrame, in steps that follow each other.
 
     Spark goes through the whole query once for each step that has a name, and is slow to read deeply nested ones. So a
-    step that only the next one reads is nested in it, a few at a time.
+    step that only the next one reads is nested in it, a few at a time. A column that no later step reads is left out.
 
     Parameters
     ----------
@@ -237,24 +256,36 @@ class SqlFrame:
     def __init__(self, frame: Any, names: tuple[str, ...]) -> None:
         self.frame = frame.select(*map(_quoted, dict.fromkeys(names)))
         self.columns = tuple(dict.fromkeys(names))
-        self.steps: dict[str, str] = {}
+        self.steps: dict[str, _Step] = {}
         self.last = "{rows}"
 
-    def of(self, text: str, columns: tuple[str, ...], steps: dict[str, str] | None = None) -> "SqlFrame":
+    def of(self, step: _Step, columns: tuple[str, ...], steps: dict[str, _Step] | None = None) -> "SqlFrame":
         """Return a query with one more step."""
         found = object.__new__(SqlFrame)
         found.frame, found.columns = self.frame, columns
-        found.last = "s" + hashlib.sha256(text.encode()).hexdigest()[:16]
-        found.steps = {**(self.steps if steps is None else steps), found.last: text}
+        found.last = "s" + hashlib.sha256(step.text(None)[0].encode()).hexdigest()[:16]
+        found.steps = {**(self.steps if steps is None else steps), found.last: step}
         return found
+
+    def _texts(self) -> dict[str, str]:
+        """Return the text of each step, with the columns that later ones read."""
+        found: dict[str, str] = {}
+        wanted: dict[str, set[str] | None] = {self.last: None}
+        for name, step in reversed(self.steps.items()):
+            found[name], read = step.text(wanted[name])
+            for source in _SOURCE.findall(found[name]):
+                before = wanted.get(source, set())
+                wanted[source] = None if before is None or read is None else before | read
+        return dict(reversed(found.items()))
 
     @property
     def text(self) -> str:
         """The query, with ``{rows}`` for the rows."""
-        read = Counter(source for text in self.steps.values() for source in _SOURCE.findall(text))
+        texts = self._texts()
+        read = Counter(source for text in texts.values() for source in _SOURCE.findall(text))
         nested: dict[str, tuple[int, str]] = {}
         named = []
-        for name, text in self.steps.items():
+        for name, text in texts.items():
             inside = {source: nested[source] for source in _SOURCE.findall(text) if source in nested}
             for source, (_, within) in inside.items():
                 text = text.replace(f"FROM {source}", f"FROM ({within}) AS {source}")
@@ -277,8 +308,8 @@ class SqlFrame:
 
     def chosen(self, given: list[Sql], rest: str) -> "SqlFrame":
         """Return a query of some expressions, with the rest of its text."""
-        wanted = ", ".join(_braced(f"{one.text} AS {_quoted(one.name)}") for one in given)
-        return self.of(f"SELECT {wanted} FROM {self.last}{rest}", tuple(one.name for one in given))
+        selected = tuple((one.name, one.text) for one in given)
+        return self.of(_Step("", selected, self.last, rest), tuple(one.name for one in given))
 
     def with_columns(self, **named: Sql) -> "SqlFrame":
         """Return a query with more columns, or others of the same name."""
@@ -286,15 +317,15 @@ class SqlFrame:
 
     def filter(self, condition: Sql) -> "SqlFrame":
         """Return a query of the rows for which a condition holds."""
-        return self.of(f"SELECT * FROM {self.last} WHERE {_braced(condition.text)}", self.columns)
+        return self.of(_Step(f"SELECT * FROM {self.last} WHERE {_braced(condition.text)}"), self.columns)
 
     def unique(self) -> "SqlFrame":
         """Return a query of the rows that differ."""
-        return self.of(f"SELECT DISTINCT * FROM {self.last}", self.columns)
+        return self.of(_Step(f"SELECT DISTINCT * FROM {self.last}"), self.columns)
 
     def head(self, rows: int) -> "SqlFrame":
         """Return a query of at most so many rows."""
-        return self.of(f"SELECT * FROM {self.last} LIMIT {rows}", self.columns)
+        return self.of(_Step(f"SELECT * FROM {self.last} LIMIT {rows}"), self.columns)
 
     def group_by(self, *keys: str) -> "_Grouped":
         """Return the groups, to be summed."""
@@ -316,7 +347,7 @@ class _Grouped:
 
     def agg(self, *sums: Sql) -> SqlFrame:
         keys = [Sql(_quoted(key), key) for key in self._keys]
-        return self._frame.chosen([*keys, *sums], " GROUP BY " + ", ".join(_braced(key.text) for key in keys))
+        return self._frame.chosen([*keys, *sums], " GROUP BY " + ", ".join(key.text for key in keys))
 
 
 def _braced(text: str) -> str:
