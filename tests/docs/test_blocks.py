@@ -189,6 +189,8 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     if page.name == "spark.md":
         _end_spark()
+        # It runs too shortly for a thorough compiler, or for a second thread of a garbage collector.
+        monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     run_page(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix())
 
 

@@ -64,7 +64,7 @@ def _alarms(law: str, groups: int, n: int, repeats: int) -> dict[str, float]:
     found = {"over": 0, "under": 0}
     for _ in range(repeats):
         predictions = draw(law, rng, groups * n)
-        sums = as_sums(tabulate(predictions, [by_group(predictions, by)], None)[0].summaries)
+        sums = tabulate(predictions, [by_group(predictions, by)], None)[0].sums
         low, high = bounds_by_key(sums, (1.0 - LEVEL) / 2.0 / groups)
         found["over"] += bool((low > 0.0).any())
         found["under"] += bool((high < 0.0).any())
