@@ -145,7 +145,7 @@ COMMANDS = {
     "compare": "compare safe.csv unsafe.csv --prob p",
     "recalibrate": "recalibrate unsafe.csv --prob p --save c.json --out out.csv",
     "demo": "demo --report demo.html",
-    "paper": "paper consistency",
+    "paper": "paper table2-published",
     "watch status": "watch status --store kept.sqlite",
 }
 
