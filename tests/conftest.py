@@ -88,6 +88,12 @@ _LONG_EXAMPLES = {
 }
 
 
+@hypothesis.settings(max_examples=1)
+@hypothesis.given(hypothesis.strategies.none())
+def _first_example(nothing: None) -> None:
+    """Let Hypothesis find its generators of random numbers: it looks for their owners, and sees no frozen ones."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Look for garbage neither while modules are imported nor, later on, among what they hold: millions of objects.
@@ -98,6 +104,7 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
+        _first_example()
         gc.freeze()
         gc.set_threshold(5000, 10, 10)
         gc.enable()
