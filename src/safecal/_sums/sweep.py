@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep", "sweep_all", "tabulate"]
 
 _T = TypeVar("_T")
-_LARGE = 8  # blocks of rows from which the compiled kernel runs on several threads
+_LARGE = 32  # blocks of rows from which several threads pay; those of the compiled kernel are four times as long
 _THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
 
 
@@ -60,7 +60,7 @@ def sweep(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | 
 def in_order(one: Callable[[slice], _T], predictions: Predictions, quick: bool) -> Iterator[_T]:
     """Apply a function to every block; on threads where that pays, and in the order of the blocks."""
     blocks = list(predictions.row_blocks(quick))
-    if len(blocks) < _LARGE or not available():
+    if len(blocks) < (_LARGE // 4 if quick else _LARGE) or not available():
         yield from map(one, blocks)
         return
     with ThreadPoolExecutor(_THREADS) as pool:
